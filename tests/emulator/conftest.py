@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cklang import emulator, knobs
+from cklang.errors import CkValueError
 from tests.support.assembly import assemble, hip, ok
 from tests.support.hip_streams import BODIES, Kernels, Words
 
@@ -61,3 +62,20 @@ def words() -> Iterator[Words]:
     host_words.flag.value = 1  # whatever still waits
     ok(hip().hipDeviceSynchronize())
     ok(hip().hipHostFree(host_words.memory))
+
+
+def _widths() -> tuple[int, ...]:
+    """Bits of the vectors that the CPU has, the widest last."""
+    try:
+        emulator.vector_width(512)
+    except CkValueError:
+        return (256,)
+    return (256, 512)
+
+
+@pytest.fixture
+def widths() -> Iterator[tuple[int, ...]]:
+    """Bits of vectors to translate for."""
+    found = _widths()
+    yield found
+    emulator.vector_width(found[-1])

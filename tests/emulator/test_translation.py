@@ -7,7 +7,6 @@ A program is a loop of random vector, scalar and LDS instructions over a few reg
 masks of lanes come and go; all registers are its result.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -530,23 +529,6 @@ def data(seed: int) -> np.ndarray:
         special[rng.integers(0, len(special), shape)],
     )
     return np.asarray(np.choose(rng.integers(0, 4, shape), kinds), np.uint32)
-
-
-def _widths() -> tuple[int, ...]:
-    """Bits of the vectors that the CPU has, the widest last."""
-    try:
-        emulator.vector_width(512)
-    except CkValueError:
-        return (256,)
-    return (256, 512)
-
-
-@pytest.fixture
-def widths() -> Iterator[tuple[int, ...]]:
-    """Bits of vectors to translate for."""
-    found = _widths()
-    yield found
-    emulator.vector_width(found[-1])
 
 
 def each_way(

@@ -17,9 +17,14 @@ struct Access {
   constexpr int dwords() const { return (bytes + 3) / 4; }
 };
 
-/// Reads one lane's value; consecutive dwords of memory are `stride` bytes apart.
+/// Reads one lane's value; consecutive dwords of memory are `stride` bytes apart. Two dwords side by side are one
+/// access, as on the GPU: a wave that reads both sees what another has written together.
 template <Access access>
 CKEMU_INLINE void load_lane(u32* rows, int lane, const u8* from, size_t stride = 4) {
+  if constexpr (access.bytes == 8) {
+    if (stride == 4)
+      return set_lane<u64>(rows, lane, __atomic_load_n(reinterpret_cast<const u64*>(from), __ATOMIC_RELAXED));
+  }
   if constexpr (access.bytes >= 4) {
     for (int n = 0; n < access.dwords(); ++n) rows[n * kLanes + lane] = load_as<u32>(from + n * stride);
     return;
@@ -51,6 +56,9 @@ CKEMU_INLINE void load_zero(u32* rows, int lane) {
 
 template <Access access>
 CKEMU_INLINE void store_lane(const u32* rows, int lane, u8* to, size_t stride = 4) {
+  if constexpr (access.bytes == 8) {
+    if (stride == 4) return __atomic_store_n(reinterpret_cast<u64*>(to), get_lane<u64>(rows, lane), __ATOMIC_RELAXED);
+  }
   if constexpr (access.bytes >= 4) {
     for (int n = 0; n < access.dwords(); ++n) std::memcpy(to + n * stride, &rows[n * kLanes + lane], 4);
     return;

@@ -4,8 +4,8 @@
 // the quotient with the inverse scale, and repair the special cases.
 #include <cmath>
 
-#include "core/lanes.h"
 #include "ops/division.h"
+#include "ops/double_lanes.h"
 #include "ops/handlers.h"
 #include "ops/rounding.h"
 
@@ -185,25 +185,56 @@ u32 by_lane(u32 enabled, What what) {
 }
 float number(const u32* row, u32 lane) { return bits_as<float>(row[lane]); }
 
-template <class T>
-void scale_handler(Wave& w, const Code& c) {
+// The same of f64. What is not as usual is NaN to `each_eight`.
+
+CKEMU_INLINE I8w exponents(D8v x) { return __builtin_bit_cast(I8w, x) >> 52 & 2047; }
+CKEMU_INLINE D8v where(I8w usual, D8v value) {
+  return __builtin_bit_cast(D8v, __builtin_bit_cast(I8w, value) | ~usual);
+}
+
+void scale_f64(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
-  u32* d = w.v[c.dst];
+  u32* row = w.v[c.dst];
   u64 flags = 0;
-  each_lane(w, [&](int l) {
-    const Scaled<T> scaled = div_scale(get_lane<T>(a, l), get_lane<T>(b, l), get_lane<T>(e, l));
-    set_lane<T>(d, l, scaled.value);
+  const auto usual = [&](int g) {
+    const I8w d = exponents(load8_double(b, g)), n = exponents(load8_double(e, g)), between = n - d;
+    const I8w unscaled = (d >= 1) & (d <= 2044) & (n > 53) & (n <= 2046) & (between < 768) & (between >= -1021);
+    return where(unscaled, load8_double(a, g));
+  };
+  each_eight(w, row, usual, [&](int l) {
+    const Scaled<double> scaled = div_scale(get_lane<double>(a, l), get_lane<double>(b, l), get_lane<double>(e, l));
+    set_lane<double>(row, l, scaled.value);
     flags |= u64{scaled.flag} << l;
   });
   w.set_mask(c.dst2, flags);
 }
-template <class T>
-void fmas_handler(Wave& w, const Code& c) {
+void fmas_f64(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
   const u64 vcc = w.sgpr64(kVcc);
   u32* d = w.v[c.dst];
-  each_lane(w, [&](int l) {
-    set_lane<T>(d, l, div_fmas(get_lane<T>(a, l), get_lane<T>(b, l), get_lane<T>(e, l), (vcc >> l & 1) != 0));
+  const auto usual = [&](int g) {
+    const D8v result = __builtin_elementwise_fma(load8_double(a, g), load8_double(b, g), load8_double(e, g));
+    return where(I8w((vcc >> (8 * g) & 0xff) != 0 ? 0 : -1), result);
+  };
+  each_eight(w, d, usual, [&](int l) {
+    const bool scaled = (vcc >> l & 1) != 0;
+    set_lane<double>(d, l, div_fmas(get_lane<double>(a, l), get_lane<double>(b, l), get_lane<double>(e, l), scaled));
+  });
+}
+void fixup_f64(Wave& w, const Code& c) {
+  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
+  u32* row = w.v[c.dst];
+  const auto usual = [&](int g) {
+    const D8v quotient = load8_double(a, g), denominator = load8_double(b, g), numerator = load8_double(e, g);
+    const I8w d = exponents(denominator), n = exponents(numerator);
+    const I8w finite = (d >= 1) & (d <= 2046) & (n >= 1) & (n <= 2046) & (n - d >= -1075);
+    constexpr i64 sign = i64{1} << 63;
+    const I8w other = __builtin_bit_cast(I8w, denominator) ^ __builtin_bit_cast(I8w, numerator);
+    const I8w bits = (__builtin_bit_cast(I8w, quotient) & ~sign) | (other & sign);
+    return where(finite, __builtin_bit_cast(D8v, bits));
+  };
+  each_eight(w, row, usual, [&](int l) {
+    set_lane<double>(row, l, div_fixup(get_lane<double>(a, l), get_lane<double>(b, l), get_lane<double>(e, l)));
   });
 }
 
@@ -217,11 +248,11 @@ constexpr auto fixup16 = [](u16 a, u16 b, u16 c) {
 
 constexpr HandlerRow kDivisionRows[] = {
     {Op::v_div_scale_f32, scale_f32},
-    {Op::v_div_scale_f64, scale_handler<double>},
+    {Op::v_div_scale_f64, scale_f64},
     {Op::v_div_fmas_f32, fmas_f32},
-    {Op::v_div_fmas_f64, fmas_handler<double>},
+    {Op::v_div_fmas_f64, fmas_f64},
     {Op::v_div_fixup_f32, fixup_f32},
-    {Op::v_div_fixup_f64, lane3<double, double, double, double, div_fixup<double>>},
+    {Op::v_div_fixup_f64, fixup_f64},
     {Op::v_div_fixup_f16, lane3<u16, u16, u16, u16, fixup16>},
     {Op::v_div_fixup_legacy_f16, lane3<u16, u16, u16, u16, fixup16>},
 };

@@ -70,9 +70,9 @@ CKEMU_INLINE void load_group(Wave& w, u32* rows, int group, const LaneAddresses&
   const Spread spread = spread_of(at, group, 4 * dwords);
   if (spread == Spread::Same) {
     w.lane = lane;
-    u32 values[dwords];
-    std::memcpy(values, from, sizeof values);
-    for (int n = 0; n < dwords; ++n) store8(rows + n * kLanes, group, U8v(values[n]));
+    alignas(8) u32 values[dwords * kLanes];
+    load_lane<Access{4 * dwords}>(values, 0, from);
+    for (int n = 0; n < dwords; ++n) store8(rows + n * kLanes, group, U8v(values[n * kLanes]));
   } else if (spread == Spread::Neighbours && dwords <= 2) {
     const AtOnce once(w, lane, from, 4 * dwords);
     if constexpr (dwords == 1) load_neighbours1(rows, group, from);
@@ -87,7 +87,7 @@ CKEMU_INLINE void load_group(Wave& w, u32* rows, int group, const LaneAddresses&
     for (int l = lane; l < lane + kGroup; ++l) {
       const u8* place = at(l);
       w.lane = l;
-      for (int n = 0; n < dwords; ++n) rows[n * kLanes + l] = load_as<u32>(place + 4 * n);
+      load_lane<Access{4 * dwords}>(rows, l, place);
     }
   }
 }
@@ -109,7 +109,7 @@ CKEMU_INLINE void store_group(Wave& w, const u32* rows, int group, const LaneAdd
   } else {
     for (int l = lane; l < lane + kGroup; ++l) {
       w.lane = l;
-      for (int n = 0; n < dwords; ++n) std::memcpy(at(l) + 4 * n, &rows[n * kLanes + l], 4);
+      store_lane<Access{4 * dwords}>(rows, l, at(l));
     }
   }
 }

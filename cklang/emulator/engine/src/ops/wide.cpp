@@ -3,7 +3,7 @@
 // Operations on 64-bit lanes: doubles, 64-bit shifts and additions.
 #include <cmath>
 
-#include "core/lanes.h"
+#include "ops/double_lanes.h"
 #include "ops/handlers.h"
 
 namespace ckemu {
@@ -72,18 +72,48 @@ constexpr auto ashrrev = [](u32 a, i64 b) { return b >> (a & 63); };
 constexpr auto lshl_add = [](u64 a, u32 b, u64 c) { return (a << (b & 7)) + c; };
 constexpr auto move = [](u64 a) { return a; };
 
+// The same for eight lanes, none of whose results is NaN.
+constexpr auto add8 = [](D8v a, D8v b) { return a + b; };
+constexpr auto mul8 = [](D8v a, D8v b) { return a * b; };
+constexpr auto fused8 = [](D8v a, D8v b, D8v c) { return __builtin_elementwise_fma(a, b, c); };
+constexpr auto reciprocal8 = [](D8v a) { return 1.0 / a; };
+
 template <auto op>
 constexpr Handler d1 = lane1<double, double, op>;
 template <auto op>
 constexpr Handler d2 = lane2<double, double, double, op>;
 
+template <auto op8, auto op, class... Rows>
+CKEMU_INLINE void by_eight(Wave& w, u32* d, Rows... rows) {
+  each_eight(
+      w, d, [&](int g) { return op8(load8_double(rows, g)...); },
+      [&](int l) { set_lane<double>(d, l, op(get_lane<double>(rows, l)...)); });
+}
+template <auto op8, auto op>
+void eight1(Wave& w, const Code& c) {
+  by_eight<op8, op>(w, w.v[c.dst], source_row(w, c, 0));
+}
+template <auto op8, auto op>
+void eight2(Wave& w, const Code& c) {
+  by_eight<op8, op>(w, w.v[c.dst], source_row(w, c, 0), source_row(w, c, 1));
+}
+template <auto op8, auto op>
+void eight3(Wave& w, const Code& c) {
+  by_eight<op8, op>(w, w.v[c.dst], source_row(w, c, 0), source_row(w, c, 1), source_row(w, c, 2));
+}
+template <auto op8, auto op>
+void eight2_into(Wave& w, const Code& c) {
+  const u32* old = w.v[c.dst];
+  by_eight<op8, op>(w, w.v[c.dst], source_row(w, c, 0), source_row(w, c, 1), old);
+}
+
 constexpr HandlerRow kWideRows[] = {
-    {Op::v_add_f64, d2<add>},
-    {Op::v_mul_f64, d2<mul>},
+    {Op::v_add_f64, eight2<add8, add>},
+    {Op::v_mul_f64, eight2<mul8, mul>},
     {Op::v_min_f64, d2<min_f>},
     {Op::v_max_f64, d2<max_f>},
-    {Op::v_fma_f64, lane3<double, double, double, double, fused>},
-    {Op::v_fmac_f64, lane2_into<double, double, double, fused>},
+    {Op::v_fma_f64, eight3<fused8, fused>},
+    {Op::v_fmac_f64, eight2_into<fused8, fused>},
     {Op::v_trunc_f64, d1<trunc>},
     {Op::v_ceil_f64, d1<ceil>},
     {Op::v_floor_f64, d1<floor>},
@@ -92,7 +122,7 @@ constexpr HandlerRow kWideRows[] = {
     {Op::v_ldexp_f64, lane2<double, double, i32, ldexp>},
     {Op::v_frexp_exp_i32_f64, lane1<i32, double, frexp_exp>},
     {Op::v_frexp_mant_f64, d1<frexp_mant>},
-    {Op::v_rcp_f64, d1<reciprocal>},
+    {Op::v_rcp_f64, eight1<reciprocal8, reciprocal>},
     {Op::v_sqrt_f64, d1<root>},
     {Op::v_rsq_f64, d1<inverse_root>},
     {Op::v_lshlrev_b64, lane2<u64, u32, u64, lshlrev>},

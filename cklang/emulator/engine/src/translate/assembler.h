@@ -172,7 +172,9 @@ class Assembler {
   void insert_quarter(u8 to, Mem from, u8 quarter);
   void store_quarter(Mem to, u8 from, u8 quarter);
   /// Eight lanes of dwords (or, if wide, quadwords) at base + 64-bit index + disp.
-  void gather_far(u8 to, Reg base, u8 index, i32 disp, u8 k) { indexed(0x91, to, base, index, disp, k); }
+  void gather_far(u8 to, Reg base, u8 index, i32 disp, u8 k, bool wide) {
+    indexed(0x91, to, base, index, disp, k, wide);
+  }
   void scatter_far(Reg base, u8 index, i32 disp, u8 from, u8 k, bool wide) {
     indexed(0xa1, from, base, index, disp, k, wide);
   }

@@ -106,6 +106,15 @@ void each_enabled(Lanes& l, const Places& at, Access access) {
   }
 }
 
+/// The same for all lanes, by one access: two dwords of which another wave writes both are of one time.
+void broadcast(Lanes& l, const Places& at, u8 r, u8 r2, u32 dwords) {
+  if (dwords == 1) return l.a.vector(kBroadcast, r, 0, at.first());
+  l.a.load(rdx, at.first(), true);
+  l.a.store(scratch_at(0), rdx, true);
+  l.a.vector(kBroadcast, r, 0, scratch_at(0));
+  l.a.vector(kBroadcast, r2, 0, scratch_at(0, 1));
+}
+
 // With AVX2 ----------------------------------------------------------------------------------------
 
 /// The order of the quarters 0, 2, 1, 3.
@@ -129,15 +138,15 @@ void load8(Lanes& l, u32 dwords) {
   l.a.bind(apart);
   l.a.vector(kXor, steps, steps, steps);
   unless(l, at, steps, 0, t, each);
-  l.a.vector(kBroadcast, r, 0, at.first());
-  if (dwords == 2) l.a.vector(kBroadcast, r2, 0, at.first(4));
+  broadcast(l, at, r, r2, dwords);
   l.a.jump(done);
   l.a.bind(each);
   each_enabled(l, at, [&](u32 lane) {
-    for (u32 n = 0; n < dwords; ++n) {
-      l.a.load(rdx, at.first(static_cast<i32>(4 * n)), false);
-      l.a.store(scratch_at(2 + n, lane), rdx, false);
-    }
+    l.a.load(rdx, at.first(), dwords == 2);
+    l.a.store(scratch_at(2, lane), rdx, false);
+    if (dwords == 1) return;
+    l.a.shift(5, rdx, 32, true);
+    l.a.store(scratch_at(3, lane), rdx, false);
   });
   l.a.vector_load_anywhere(r, scratch_at(2));
   if (dwords == 2) l.a.vector_load_anywhere(r2, scratch_at(3));
@@ -168,10 +177,13 @@ void store8(Lanes& l, u32 dwords) {
   l.a.vector_store_anywhere(scratch_at(2), value);
   if (dwords == 2) l.a.vector_store_anywhere(scratch_at(3), value2);
   each_enabled(l, at, [&](u32 lane) {
-    for (u32 n = 0; n < dwords; ++n) {
-      l.a.load(rdx, scratch_at(2 + n, lane), false);
-      l.a.store(at.first(static_cast<i32>(4 * n)), rdx, false);
+    l.a.load(rdx, scratch_at(2, lane), false);
+    if (dwords == 2) {
+      l.a.load(rdi, scratch_at(3, lane), false);
+      l.a.shift(4, rdi, 32, true);
+      l.a.alu(1, rdx, rdi, true);
     }
+    l.a.store(at.first(), rdx, dwords == 2);
   });
   l.a.bind(done);
 }
@@ -182,35 +194,32 @@ void load(Lanes& l, u32 dwords) {
   if (!l.a.wide()) return load8(l, dwords);
   const Places at = places(l);
   const u8 r = l.fresh(), r2 = l.fresh(), steps = l.fresh(), address = l.fresh(), t = l.fresh();
-  const Label apart = l.a.label(), gather = l.a.label(), done = l.a.label();
+  const Label apart = l.a.label(), gather = l.a.label(), turn = l.a.label(), done = l.a.label();
   l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(dwords == 1 ? step4 : step8)});
   unless(l, at, steps, 64 * dwords, t, apart);
   l.a.vector_load_anywhere(r, at.first());
-  if (dwords == 2) {
-    l.a.vector_load_anywhere(steps, at.first(64));
-    l.a.vector_immediate(kShuffle, r2, r, steps, kOdds);
-    l.a.vector_immediate(kShuffle, r, r, steps, kEven);
-    l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(from_pairs)});
-    l.a.vector(kPermuteQ, r, steps, r);
-    l.a.vector(kPermuteQ, r2, steps, r2);
-  }
-  l.a.jump(done);
+  if (dwords == 2) l.a.vector_load_anywhere(steps, at.first(64));
+  l.a.jump(turn);
   l.a.bind(apart);
   l.a.vector(kXor, steps, steps, steps);
   unless(l, at, steps, 0, t, gather);
-  l.a.vector(kBroadcast, r, 0, at.first());
-  if (dwords == 2) l.a.vector(kBroadcast, r2, 0, at.first(4));
+  broadcast(l, at, r, r2, dwords);
   l.a.jump(done);
   l.a.bind(gather);
   if (at.far) l.a.alu(6, rcx, rcx, false);
   for (int half = 0; half < 2; ++half) {
     eight_addresses(l, at, half, address, t);
-    for (u32 n = 0; n < dwords; ++n) {
-      const u8 to = n == 0 ? r : r2, into = half == 0 ? to : steps;
-      enabled_half(l, half);
-      l.a.gather_far(into, rcx, address, at.offset + static_cast<i32>(4 * n), kHalf);
-      if (half != 0) l.a.vector_immediate(kJoin, to, to, steps, 1);
-    }
+    enabled_half(l, half);
+    l.a.gather_far(half == 0 ? r : steps, rcx, address, at.offset, kHalf, dwords == 2);
+  }
+  if (dwords == 1) l.a.vector_immediate(kJoin, r, r, steps, 1);
+  l.a.bind(turn);
+  if (dwords == 2) {
+    l.a.vector_immediate(kShuffle, r2, r, steps, kOdds);
+    l.a.vector_immediate(kShuffle, r, r, steps, kEven);
+    l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(from_pairs)});
+    l.a.vector(kPermuteQ, r, steps, r);
+    l.a.vector(kPermuteQ, r2, steps, r2);
   }
   l.a.bind(done);
   l.result(r);

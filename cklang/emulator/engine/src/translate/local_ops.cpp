@@ -53,11 +53,13 @@ u8 read_dword(Lanes& l, u32 offset) {
   l.a.vector_load_anywhere(r, {rcx, rax});
   l.a.jump(done);
   l.a.bind(apart);
-  unless(l, at, zero, gather);
-  l.a.vector(kBroadcast, r, 0, Mem{rcx, rax});
+  l.a.vector(kMove, r, 0, zero);
+  l.a.jump_if_none(kInside, done);
+  l.a.vector_immediate(kCompareU, kAlike, at.distance, zero, kNotEqual, kInside);
+  l.a.jump_if_any(kAlike, gather);
+  l.a.vector(kBroadcast, r, 0, Mem{rcx, rax}, kInside);
   l.a.jump(done);
   l.a.bind(gather);
-  l.a.vector(kMove, r, 0, zero);
   l.a.gather(r, rcx, at.place, 0, kInside);
   l.a.bind(done);
   for (const u8 ended : {steps, at.place, at.distance}) l.let_go(ended);

@@ -303,16 +303,14 @@ void Section::flush() {
   if (items_.empty()) return;
   const Label done = a_.label();
   write_guards(done);
-  bool writes_masks = false;
-  for (const Item& item : items_) writes_masks |= item.row->mask_result != 0;
   const bool wide_waves = wave_lanes_ == kLanes;
   const Label some = a_.label(), computed = a_.label();
   a_.alu(7, scalar_at(kExec), -1, wide_waves);
   a_.jump_if(kNonZero, some);
-  write_loop(true, writes_masks);
+  write_loop(true);
   a_.jump(computed);
   a_.bind(some);
-  write_loop(false, writes_masks);
+  write_loop(false);
   a_.bind(computed);
   if (global_ != 0) count_bytes();
   a_.bind(done);
@@ -322,15 +320,23 @@ void Section::flush() {
   loaded_ = stored_ = 0;
 }
 
+/// Where no lane is enabled nothing is computed, and masks of the lanes at hand are 0, as kEnabled is.
+void Section::write_no_masks() {
+  for (const Item& item : items_) {
+    const u8 which = item.row->mask_result;
+    if (which != 0) a_.mask_store(mask_at(which == 1 ? item.code->dst : item.code->dst2), kEnabled);
+  }
+}
+
 /// Writes the loop over the lanes, for waves all of whose lanes are enabled or for others.
-void Section::write_loop(bool all_enabled, bool writes_masks) {
-  const Label repeat = a_.label(), next = a_.label();
+void Section::write_loop(bool all_enabled) {
+  const Label repeat = a_.label(), none = a_.label(), next = a_.label();
   a_.alu(6, kLaneBytes, kLaneBytes, false);
   a_.alu(6, kMaskBytes, kMaskBytes, false);
   a_.bind(repeat);
   a_.mask_load(kEnabled, mask_at(kExec));
   if (!all_enabled) {
-    if (!writes_masks) a_.jump_if_none(kEnabled, next);
+    a_.jump_if_none(kEnabled, none);
     a_.mask_not(kDisabled, kEnabled);
   }
   Lanes lanes(a_, rare_, family_, all_enabled);
@@ -341,6 +347,11 @@ void Section::write_loop(bool all_enabled, bool writes_masks) {
   }
   lanes.write_all();
   too_few_ |= lanes.too_few();
+  if (!all_enabled) {
+    a_.jump(next);
+    a_.bind(none);
+    write_no_masks();
+  }
   a_.bind(next);
   a_.alu(0, kLaneBytes, static_cast<i32>(4 * a_.lanes()), false);
   a_.alu(0, kMaskBytes, static_cast<i32>(a_.lanes() / 8), false);

@@ -193,7 +193,8 @@ class Section {
   std::vector<Unusual> unusual_;
   /// Whether what comes next must wait for the section to be written.
   bool conflicts(u8 access, u8 before) const { return (before & 2) != 0 ? access != 0 : access == 2 && before != 0; }
-  void write_loop(bool all_enabled, bool writes_masks);
+  void write_loop(bool all_enabled);
+  void write_no_masks();
   void count_bytes();
   void write_guards(x86::Label done);
 

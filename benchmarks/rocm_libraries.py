@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: MIT
+"""AMD's own test programs of ROCm's libraries, as Debian builds them, run on emulated GPUs.
+
+The programs come from Debian packages, with the C library and everything else they depend on.
+apt downloads them from a suite into a folder of cklang's cache, and nothing is installed; a folder
+of ``.deb`` files works too. The programs' own loader starts them, with the emulator's
+``libamdhip64.so`` before AMD's. Prints a Markdown table, and below it the tests that did not pass.
+
+    python benchmarks/rocm_libraries.py [library ...] [--arch gfx90a] [--jobs 2] [--limit 120]
+        [--suite unstable | --packages folder] [--program pattern] [--filter pattern] [--budget s]
+
+A test that does not end in ``--limit`` seconds is stopped with its program, which then goes on with
+the tests behind it. ``--budget`` ends each program after so many seconds; tests that it has not
+begun by then are counted as such.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from signal import SIGKILL
+from threading import Timer
+
+from cklang.emulator import library_path
+from cklang.toolchain.paths import cache_root
+
+LIBRARIES = {
+    "rocrand": "librocrand1-tests",
+    "rocprim": "librocprim-tests",
+    "hipcub": "libhipcub-tests",
+    "rocthrust": "librocthrust-tests",
+    "rocfft": "librocfft0-tests",
+    "rocblas": "librocblas4-tests",
+    "hipblaslt": "libhipblaslt1-tests",
+    "rccl": "librccl1-tests",
+}
+"""The package of each library's test programs."""
+
+SYSTEM = "usr/lib/x86_64-linux-gnu"
+LOADER = "ld-linux-x86-64.so.2"
+HIP_NAMES = ("libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7")
+"""The names under which programs look for the HIP library."""
+MIRROR = "http://deb.debian.org/debian"
+
+EVENT = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w/.-]+)")
+
+
+class Verdict(Enum):
+    """How a test ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ENDLESS = "not ended"
+    UNTRIED = "not begun"
+
+
+VERDICTS = {"OK": Verdict.PASSED, "FAILED": Verdict.FAILED, "SKIPPED": Verdict.SKIPPED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How programs run."""
+
+    command: tuple[str, ...]
+    """The loader and its options, before the program."""
+    environment: Mapping[str, str]
+    limit: float
+    budget: float
+    filter: str
+    logs: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the tests of one program, or of several, did."""
+
+    name: str
+    verdicts: Mapping[str, Verdict]
+    seconds: float
+
+    @property
+    def row(self) -> str:
+        """The line of the table."""
+        counts = Counter(self.verdicts.values())
+        numbers = (len(self.verdicts), *(counts[verdict] for verdict in Verdict))
+        cells = (self.name, *(f"{number:,}" for number in numbers), f"{self.seconds:,.0f}")
+        return f"| {' | '.join(cells)} |"
+
+
+HEADER = f"| program | tests | {' | '.join(verdict.value for verdict in Verdict)} | seconds |"
+
+
+def parse_list(text: str) -> list[str]:
+    r"""Return the tests that ``--gtest_list_tests`` prints, without those that are disabled.
+
+    Example:
+        >>> parse_list("Running main()\nscan.\n  one\n  DISABLED_two\n  three  # Get()\n")
+        ['scan.one', 'scan.three']
+    """
+    tests, suite = [], ""
+    for line in text.splitlines():
+        name = line.partition("  # ")[0].rstrip()
+        if name.startswith("  "):
+            tests.append(suite + name.strip())
+        elif name.endswith("."):
+            suite = name
+    return [test for test in tests if "DISABLED_" not in test]
+
+
+def download(packages: Iterable[str], suite: str, folder: Path) -> None:
+    """Download packages and all that they depend on into ``folder``, with apt's state beside."""
+    state = folder / "apt"
+    for part in ("state/lists/partial", "cache/archives/partial"):
+        (state / part).mkdir(parents=True, exist_ok=True)
+    sources = state / "sources.list"
+    sources.write_text(f"deb [trusted=yes] {MIRROR} {suite} main\n")
+    settings = {
+        "Dir::Etc::SourceList": sources,
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::State": state / "state",
+        "Dir::Cache": state / "cache",
+        "APT::Sandbox::User": "",
+    }
+    options = [f"-o{name}={value}" for name, value in settings.items()]
+
+    def apt(program: str, *words: str, check: bool = True) -> str:
+        command = [program, *options, *words]
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=check)
+        return done.stdout
+
+    apt("apt-get", "-q", "update")
+    closure = apt("apt-cache", "depends", "--recurse", "--important", *packages)
+    names = re.findall(r"^[a-z0-9][^ <:]*$", closure, re.M)
+    # A name that no package of the suite has, such as an older HIP library, is left to the loader.
+    known = re.findall(r"^Package: (.*)$", apt("apt-cache", "show", *names, check=False), re.M)
+    apt("apt-get", "-q", "download", *sorted(set(known)))
+
+
+def unpack(debs: Path, root: Path) -> None:
+    """Unpack each package of a folder below ``root``, once."""
+    for deb in sorted(debs.glob("*.deb")):
+        stamp = root / "unpacked" / deb.name
+        if not stamp.exists():
+            subprocess.run(["dpkg-deb", "--extract", str(deb), str(root)], check=True)
+            stamp.parent.mkdir(exist_ok=True)
+            stamp.touch()
+
+
+def loader(root: Path) -> tuple[str, ...]:
+    """Return the command that runs a program with the emulator's library before AMD's."""
+    ours, system = root / "emulator", root / SYSTEM
+    ours.mkdir(parents=True, exist_ok=True)
+    for name in HIP_NAMES:
+        (ours / name).unlink(missing_ok=True)
+        (ours / name).symlink_to(library_path())
+    folders = [ours, system, *sorted(path.parent for path in system.glob("*/lib*.so.*"))]
+    path = ":".join(dict.fromkeys(map(str, folders)))
+    return (str(system / LOADER), "--library-path", path)
+
+
+def programs(root: Path, package: str, pattern: str) -> list[Path]:
+    """Return the test programs of a package."""
+    files = sorted((root / "usr/libexec/rocm" / package).glob("*"))
+    return [path for path in files if fnmatchcase(path.name, pattern) and _is_program(path)]
+
+
+def _is_program(path: Path) -> bool:
+    if not path.is_file() or not os.access(path, os.X_OK) or ".so" in path.name:
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def run_program(program: Path, run: Run) -> Outcome:
+    """Run all tests of a program, again without those that end it or do not end."""
+    start = time.perf_counter()
+    (run.logs / program.name).unlink(missing_ok=True)
+    listed = subprocess.run(
+        [*run.command, str(program), "--gtest_list_tests", f"--gtest_filter={run.filter}"],
+        capture_output=True, text=True, env=run.environment, check=False,
+        cwd=program.parent, errors="replace",
+    )  # fmt: skip
+    tests = parse_list(listed.stdout) if listed.returncode == 0 else []
+    if not tests:
+        (run.logs / program.name).write_text(listed.stdout + listed.stderr)
+        verdict = Verdict.PASSED if listed.returncode == 0 else Verdict.FAILED
+        return Outcome(name=program.name, verdicts={"(no list)": verdict}, seconds=0)
+    verdicts: dict[str, Verdict] = {}
+    while rest := [test for test in tests if test not in verdicts]:
+        left = run.budget - (time.perf_counter() - start)
+        if left <= 0:
+            verdicts |= dict.fromkeys(rest, Verdict.UNTRIED)
+            break
+        before = len(verdicts)
+        verdicts |= dict(_run_once(program, rest, replace(run, budget=left)))
+        if len(verdicts) == before:  # it ends before its first test
+            verdicts |= dict.fromkeys(rest, Verdict.FAILED)
+    return Outcome(name=program.name, verdicts=verdicts, seconds=time.perf_counter() - start)
+
+
+def _run_once(program: Path, tests: Sequence[str], run: Run) -> Iterator[tuple[str, Verdict]]:
+    """Run tests in one process; yield how each one ended that began."""
+    flags = run.logs / f"{program.name}.flags"
+    flags.write_text(f"--gtest_filter={':'.join(tests)}\n")
+    command = [*run.command, str(program), f"--gtest_flagfile={flags}"]
+    start = time.perf_counter()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        env=run.environment, cwd=program.parent,
+    ) as process, (run.logs / program.name).open("a") as log:  # fmt: skip
+        end, late, current = Timer(run.budget, process.kill), Timer(run.limit, process.kill), ""
+        end.start()
+        late.start()
+        for line in process.stdout or ():
+            log.write(line)
+            log.flush()
+            event = EVENT.search(line)
+            if event is None:
+                continue
+            kind, name = event[1], event[2].rstrip(".")
+            if kind == "RUN":
+                late.cancel()
+                current, late = name, Timer(run.limit, process.kill)
+                late.start()
+            elif name == current:
+                yield name, VERDICTS[kind]
+                current = ""
+        late.cancel()
+        end.cancel()
+        stopped = process.wait() == -SIGKILL
+    over = time.perf_counter() - start >= run.budget
+    if current:
+        yield current, _unended(stopped=stopped, over=over)
+
+
+def _unended(*, stopped: bool, over: bool) -> Verdict:
+    """Say of a test that began and did not end: its program died, or it was stopped."""
+    if not stopped:
+        return Verdict.FAILED
+    return Verdict.UNTRIED if over else Verdict.ENDLESS
+
+
+def total(name: str, outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the sum of the outcomes of programs."""
+    verdicts = {
+        f"{outcome.name}: {test}": verdict
+        for outcome in outcomes
+        for test, verdict in outcome.verdicts.items()
+    }
+    return Outcome(name=name, verdicts=verdicts, seconds=sum(each.seconds for each in outcomes))
+
+
+def main() -> None:
+    """Get the packages, run the programs, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("libraries", nargs="*", metavar="library", help=", ".join(LIBRARIES))
+    parser.add_argument("--arch", default="gfx90a", help="the emulated GPU")
+    parser.add_argument("--suite", default="unstable", help="Debian's suite")
+    parser.add_argument("--packages", type=Path, help="a folder of .deb files; nothing is loaded")
+    parser.add_argument("--program", default="*", help="which programs")
+    parser.add_argument("--filter", default="*", help="which tests, as --gtest_filter")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at a time")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for a test")
+    parser.add_argument("--budget", type=float, default=86400, help="seconds for a program")
+    options = parser.parse_args()
+    names = options.libraries or list(LIBRARIES)
+    folder = cache_root() / "rocm_libraries" / (options.suite if not options.packages else "local")
+    debs = options.packages or folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if not options.packages:
+        download((LIBRARIES[name] for name in names), options.suite, folder)
+    root = folder / "root"
+    root.mkdir(exist_ok=True)
+    unpack(debs, root)
+    logs = folder / "logs" / options.arch
+    logs.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "CKLANG_GPUS": options.arch}
+    run = Run(command=loader(root), environment=environment, limit=options.limit,
+              budget=options.budget, filter=options.filter, logs=logs)  # fmt: skip
+    print(f"{HEADER}\n|{'---|' * HEADER.count(' | ')}---|")
+    bad: list[str] = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for name in names:
+            found = programs(root, LIBRARIES[name], options.program)
+            outcomes = []
+            for outcome in pool.map(lambda program: run_program(program, run), found):
+                outcomes.append(outcome)
+                print(outcome.row, flush=True)
+            print(total(f"**{name}**", outcomes).row, flush=True)
+            whole = total(name, outcomes).verdicts.items()
+            bad += [f"{verdict.value}: {test}" for test, verdict in whole
+                    if verdict in (Verdict.FAILED, Verdict.ENDLESS)]  # fmt: skip
+    print(*bad, sep="\n", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@
 #
 # A kernel that no op expresses, written in HIP C++: its identity, its source, its launch on the emulated GPU, and what is missing until ops use it.
 #
-# A *family* is one way of computing. cklang has seventeen; each is a folder of `cklang/families`. The smallest ones have a kernel for each *signature* and nothing to choose. Here is such a family in forty lines. It
+# A *family* is one way of computing. Each is a folder of `cklang/families`. The smallest ones have a kernel for each *signature* and nothing to choose. Here is such a family in forty lines. It
 # reverses the elements of each line of a tensor.
 #
 # ## The signature

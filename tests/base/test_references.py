@@ -100,17 +100,19 @@ def test_cross_references_resolve(path: Path) -> None:
 
 
 def public(dotted: str) -> bool:
-    """Whether a name such as ``ck.Op.using`` is one that users may write."""
-    first = dotted.split(".")[1]
-    at = dotted.replace("ck.", "cklang.", 1) if dotted.startswith("ck.") else dotted
+    """Whether a name such as ``ck.Op.using`` or ``emulator.stats`` is one that users may write."""
+    short, _, rest = dotted.partition(".")
+    at = f"{_IMPORTED_AS.get(short, short)}.{rest}"
+    first = at.split(".")[1]
     return (first in ck.__all__ or first in PUBLIC_MODULES) and imported(at) is not MISSING
 
 
-NAMES = re.compile(r"(?<![\w./@-])(?:ck|cklang)(?:\.[A-Za-z_]\w*)+")
+NAMES = re.compile(r"(?<![\w./@-])(?:ck|cklang|emulator)(?!\.(?:md|py)\b)(?:\.[A-Za-z_]\w*)+")
 IMPORTS = re.compile(r"^from (cklang(?:\.\w+)*) import ([\w, ]+)$", re.MULTILINE)
+_IMPORTED_AS = {"ck": "cklang", "emulator": "cklang.emulator"}
 PUBLIC_MODULES = ("dispatch", "emulator", "errors", "families", "testing", "torch")
 """Packages that users may import besides ``cklang`` itself."""
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Collect which operations the tests check, and against what, for the fidelity report.
 
-    python tests/emulator/record_verification.py
-
-writes ``cklang/emulator/engine/isa/verification.json``. An operation counts for a test module if
+``test_fidelity.py`` compares it with ``cklang/emulator/engine/isa/verification.json``, and writes
+that file with ``--update-golden``. An operation counts for a test module if
 its name occurs in the module's text or in a string that the module's constants hold (the texts of
 generated kernels), and for a foreign kernel if its code object holds it.
 """
@@ -12,7 +11,6 @@ import dataclasses
 import importlib
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -21,9 +19,7 @@ from cklang.emulator.engine.isa import schema
 
 HERE = Path(__file__).parent
 TABLE = Path(schema.__file__).with_name("verification.json")
-COMMENT = (
-    "Made by tests/emulator/record_verification.py, checked by tests/emulator/test_fidelity.py."
-)
+COMMENT = "Made by tests/emulator/test_fidelity.py with --update-golden."
 KINDS = {
     "numpy": "NumPy",
     "ml_dtypes": "ml_dtypes and NumPy, every value",
@@ -108,7 +104,6 @@ def in_pseudocode() -> set[str]:
 
 def collect() -> dict[str, list[str]]:
     """Operation to the kinds of checks it passes."""
-    sys.path.insert(0, str(HERE.parents[1]))
     operations, by_kind = known(), dict[str, set[str]]()
     for kind, modules in MODULES.items():
         by_kind[kind] = {name for module in modules for name in in_module(module, operations)}
@@ -119,12 +114,8 @@ def collect() -> dict[str, list[str]]:
     }
 
 
-def main() -> None:
+def text() -> str:
+    """The text of the table."""
     rows = ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in collect().items())
     head = json.dumps({"comment": COMMENT, "kinds": KINDS}, indent=2).removesuffix("\n}")
-    text = f'{head},\n  "operations": {{\n{rows}\n  }}\n}}\n'
-    TABLE.write_text(text, "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    return f'{head},\n  "operations": {{\n{rows}\n  }}\n}}\n'

@@ -13,8 +13,6 @@ from tests.support.shared_data import required
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
-LAYOUTS = json.loads(required("matrix_lane_bases.json").read_text())
-
 FRAME = Frame(reads=(2, 6, 16, 20, 24, 28), writes=(16, 20, 24, 28))
 
 
@@ -86,6 +84,12 @@ def places(bases: list[list[list[int]]]) -> np.ndarray:
     return result
 
 
+def layout_of(case: Case) -> dict[str, np.ndarray]:
+    """The places of the operands of an instruction, by their names."""
+    layouts = json.loads(required("matrix_lane_bases.json").read_text())
+    return {key.split("_")[0]: places(bases) for key, bases in layouts[case.layout].items()}
+
+
 def to_lanes(matrix: np.ndarray, where: np.ndarray) -> np.ndarray:
     """[lane, register] of a matrix."""
     return np.ascontiguousarray(matrix[where[..., 0], where[..., 1]].T)
@@ -104,8 +108,7 @@ def modules() -> dict[str, Module]:
 def test_mfma(modules: dict[str, Module], number: int) -> None:
     case = CASES[number]
     rng = np.random.default_rng(number)
-    layout = LAYOUTS[case.layout]
-    by_name = {key.split("_")[0]: places(bases) for key, bases in layout.items()}
+    by_name = layout_of(case)
     # Small integers: every order of summation gives the same sum.
     a: np.ndarray = rng.integers(-4, 5, (case.m, case.k)).astype(case.dtype)
     b: np.ndarray = rng.integers(-4, 5, (case.k, case.m)).astype(case.dtype)
@@ -124,7 +127,7 @@ def test_mfma(modules: dict[str, Module], number: int) -> None:
 
 def test_mfma_keeps_denormals_and_non_finite_values(modules: dict[str, Module]) -> None:
     case = CASES[0]
-    layout = {key.split("_")[0]: places(bases) for key, bases in LAYOUTS[case.layout].items()}
+    layout = layout_of(case)
     a, b = np.zeros((32, 8), F16), np.zeros((8, 32), F16)
     a[0, 0], b[0, 0] = F16(6e-8), F16(1)  # a denormal f16
     a[1, 0], a[2, 0], a[3, 0] = F16(np.inf), F16(np.nan), F16(1)

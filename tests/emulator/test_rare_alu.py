@@ -54,6 +54,13 @@ def legacy(x: Lane) -> list[int]:
         return [int((product + c).view(U32))]
 
 
+def byte_put(x: Lane) -> list[int]:
+    """x[8] with one byte replaced by a float, rounded and saturated."""
+    (value,), low = np.array([x[0]], U32).view(F32), x[2] % 4 * 8
+    byte = int(np.clip(np.rint(np.nan_to_num(value, nan=0.0)), 0, 255))
+    return [x[8] & ~(255 << low) | byte << low]
+
+
 CASES: dict[str, tuple[str, Callable[[Lane], list[int]]]] = {
     "qsad": ("v_qsad_pk_u16_u8 v[10:11], v[2:3], v4, v[6:7]", lambda x: sums16(x, False)),
     "mqsad16": ("v_mqsad_pk_u16_u8 v[10:11], v[2:3], v4, v[6:7]", lambda x: sums16(x, True)),
@@ -66,6 +73,7 @@ CASES: dict[str, tuple[str, Callable[[Lane], list[int]]]] = {
         lambda x: [(difference(x[0], x[2], True) + x[4]) % 2**32],
     ),
     "pk_fmac": ("v_pk_fmac_f16 v10, v2, v4", fmac),
+    "pkaccum": ("v_cvt_pkaccum_u8_f32 v10, v2, v4", byte_put),
     "mad_legacy": ("v_mad_legacy_f32 v10, v2, v4, v6", legacy),
 }
 _TRIG = "v_trig_preop_f64 v[10:11], v[2:3], v4"
@@ -92,6 +100,7 @@ def operands(seed: int) -> np.ndarray:
     data = np.random.default_rng(seed).integers(0, 1 << 32, (64, 9), dtype=U32)
     data[:8, 2] &= U32(0xFF00FF00)  # reference bytes of 0, which are left out
     special = np.array([0, 0x80000000, 0x7F800000, 0x3F800000, 0xFF800000], U32)
+    data[24:, 0] = np.linspace(-2, 258, 40, dtype=F32).round(1).view(U32)  # as bytes, and beyond
     data[8:24, :5] = np.random.default_rng(seed + 1).choice(special, (16, 5))
     return data
 

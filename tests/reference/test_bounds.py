@@ -34,6 +34,11 @@ func @linear(%x: f16[M, K], %w: f16[K, N], %bias: f16[N], %res: f16[M, N]) -> f1
 }""")
 
 
+def test_every_op_has_a_bound() -> None:
+    missing = set(OPS) - set(BOUNDS)
+    assert not missing, "add rules to OP_BOUNDS in cklang/reference/op_bounds.py"
+
+
 @given(st.data(), st.sampled_from(MODES), st.integers(0, 1000))
 def test_float32_kernels_are_within_their_bound(data: st.DataObject, mode: str, seed: int) -> None:
     function = data.draw(st.one_of(gemm_functions(), programs(gemms=2)))

@@ -23,9 +23,9 @@ _LETTERS = "FX"
 
 def _functions() -> str:
     lines = [
-        f"- ck.{name}{signature(getattr(ck, name))}: {getattr(ck, name).doc}" for name in LANGUAGE
+        f"- {name}{signature(getattr(ck, name))}: {getattr(ck, name).doc}" for name in LANGUAGE
     ]
-    return "## Functions\n\n" + "\n".join(lines) + "\n"
+    return "## Functions of ck\n\n" + "\n".join(lines) + "\n"
 
 
 def _errors() -> str:

@@ -209,6 +209,8 @@ class ArchSpec:
     variants: tuple[Variant, ...]
     fp8: str
     """The fp8 encoding of its matrix instructions: ``fnuz``, ``ocp`` or ``none``."""
+    elf_machine: int
+    """What LLVM calls ``EF_AMDGPU_MACH``, in the flags of its code objects."""
     buffer_resource_word3: int
     """The last dword of a raw buffer descriptor."""
     warp_configs: tuple[tuple[int, int, int], ...]

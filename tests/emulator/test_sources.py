@@ -10,7 +10,7 @@ from cklang.emulator.engine.isa import tables
 SOURCES = Path(tables.__file__).parents[1] / "src"
 FOLDERS = {"checks", "core", "debug", "decode", "hip", "ops", "translate"}
 #: Written by ``isa/tables.py`` and ``build.py`` when the library is compiled.
-GENERATED = {"devices.inc", "isa_tables.h", "isa_tables.inc"}
+GENERATED = {"devices.inc", "gpus.inc", "isa_tables.h", "isa_tables.inc"}
 
 
 def test_each_source_is_in_a_folder() -> None:

@@ -15,7 +15,8 @@ from cklang.cli.main import main
 from cklang.cli.specs import check_by_compiling, check_by_reading
 from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.clock.matrix import matrix_cycles, matrix_shape
-from cklang.emulator.engine.isa.schema import load
+from cklang.emulator.engine import build as emulator_build
+from cklang.emulator.engine.isa.schema import FAMILIES, load
 from cklang.errors import CkError
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.families.memory_cost import matrix_rate
@@ -28,7 +29,7 @@ from tests.support.algorithms import BASE
 from tests.support.errors import expect_error
 from tests.support.gemm_keys import RELU, shape, signature
 
-SHIPPED = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+SHIPPED = tuple(spec.name for spec in all_archs())
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -128,6 +129,7 @@ def gfx1200(folder: Path, **changes: Any) -> None:
         "name": "gfx1200",
         "product": "AMD Radeon RX 9060 XT",
         "emulated_order": 9,
+        "elf_machine": 0x48,
         "compute_units": 32,
         "variants": [],
         **changes,
@@ -143,6 +145,7 @@ def test_a_gpu_is_added_by_a_file(tmp_path: Path) -> None:
         spec = arch("gfx1200")
         assert spec.compute_units == 32
         assert all_archs()[-1] is spec
+        assert f'{{"gfx1200", Family{{{FAMILIES.index("rdna4")}}}, 72}}' in emulator_build._gpus()
         assert list(check_by_reading(spec, find_ck_tree())) == []
         wide = replace(BASE, warps=(2, 4, 1), warp_tile=(16, 16, 16))
         assert "warps" not in {r.rule for r in violations(wide, signature(), spec)}

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
+from cklang.emulator.engine.isa.schema import FAMILIES
 from cklang.errors import error
 from cklang.toolchain import folders
 from cklang.toolchain.built_library import intact, problem_of_library, put_in_place
@@ -246,7 +247,7 @@ def _sources_stamp() -> str:
 
 def _without_files() -> str:
     units = (f"{name} {' '.join(patterns)}" for name, patterns in _JOINED.items())
-    return "\0".join((_devices(), *_EVERY_FLAG, *_NEEDED_LIBRARIES, _EXPORTS, *units))
+    return "\0".join((_devices(), _gpus(), *_EVERY_FLAG, *_NEEDED_LIBRARIES, _EXPORTS, *units))
 
 
 def _key(toolchain: Toolchain, cpu: str) -> str:
@@ -295,6 +296,12 @@ def _devices() -> str:
     return "".join(_device(spec) for spec in all_archs())
 
 
+def _gpus() -> str:
+    """The table of decode/decode.cpp: each GPU's instruction table and the flag in its files."""
+    rows = ((spec.name, FAMILIES.index(spec.family), spec.elf_machine) for spec in all_archs())
+    return "".join(f'{{"{name}", Family{{{family}}}, {flag}}},\n' for name, family, flag in rows)
+
+
 def _device(spec: ArchSpec) -> str:
     major, minor, _ = spec.version
     joined = spec.compute_units_per_multiprocessor
@@ -331,6 +338,7 @@ def _build(toolchain: Toolchain, cpu: str, folder: Path) -> None:
         try:
             generate(work)
             (work / "devices.inc").write_text(_devices())
+            (work / "gpus.inc").write_text(_gpus())
             objects = _compile(toolchain, cpu, work)
             _link(toolchain, objects, work)
             _gather_logs(work)

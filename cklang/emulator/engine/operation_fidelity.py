@@ -2,8 +2,9 @@
 """How far the semantics of what a launch executed can be trusted, operation by operation.
 
 ``isa/verification.json`` says for each operation what it was checked against. It is made from the
-tests (``tests/emulator/test_fidelity.py``): what it claims occurs in a test of that kind. ``isa/layout_sources.json`` adds the packages that agree with
-the emulator on the lanes of a matrix operand.
+tests (``tests/emulator/test_fidelity.py``): what it claims occurs in a test of that kind.
+``isa/layout_sources.json`` adds the packages that agree with the emulator on the lanes of a matrix
+operand.
 """
 
 import json

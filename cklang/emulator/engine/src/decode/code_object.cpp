@@ -20,13 +20,6 @@ constexpr u64 kMaxImage = u64{1} << 32;
 constexpr char kBundleMagic[] = "__CLANG_OFFLOAD_BUNDLE__";
 constexpr size_t kBundleMagicSize = sizeof kBundleMagic - 1;
 
-struct Machine {
-  u32 flag;
-  const char* arch;
-};
-constexpr Machine kMachines[] = {
-    {0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x4f, "gfx950"}, {0x41, "gfx1100"}, {0x4e, "gfx1201"}};
-
 /// Target features in the file's flags that no emulated device has, by their two bits.
 struct Feature {
   u32 mask, refused;
@@ -200,10 +193,7 @@ CodeObject::Status CodeObject::load_elf(Message& error, const char* arch) {
     error.add("an ELF file, but no AMDGPU code object (machine %u)", header.e_machine);
     return Status::Malformed;
   }
-  const char* built_for = nullptr;
-  for (const Machine& machine : kMachines) {
-    if (machine.flag == (header.e_flags & 0xff)) built_for = machine.arch;
-  }
+  const char* built_for = gpu_of(header.e_flags & 0xff);
   if (built_for == nullptr || std::strcmp(built_for, arch) != 0) {
     error.add("the code object was built for %s (machine flag 0x%x), the device is %s",
               built_for != nullptr ? built_for : "another GPU", header.e_flags & 0xff, arch);

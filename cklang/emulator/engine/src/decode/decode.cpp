@@ -13,6 +13,15 @@
 namespace ckemu {
 namespace {
 
+struct Gpu {
+  const char* name;
+  Family family;
+  u32 machine;  // EF_AMDGPU_MACH
+};
+constexpr Gpu kGpus[] = {
+#include "gpus.inc"
+};
+
 bool Decoder::fail(const char* format, ...) {
   error_.word_count = count_ < 4 ? static_cast<u32>(count_) : 4;
   for (u32 i = 0; i < error_.word_count; ++i) error_.words[i] = words_[i];
@@ -450,12 +459,19 @@ bool Decoder::check_banks() {
 }  // namespace
 
 bool family_of(const char* arch, Family& family) {
-  for (size_t i = 0; i < sizeof kFamilies / sizeof *kFamilies; ++i) {
-    if (std::strcmp(kFamilies[i].arch, arch) != 0) continue;
-    family = static_cast<Family>(i);
+  for (const Gpu& gpu : kGpus) {
+    if (std::strcmp(gpu.name, arch) != 0) continue;
+    family = gpu.family;
     return true;
   }
   return false;
+}
+
+const char* gpu_of(uint32_t machine) {
+  for (const Gpu& gpu : kGpus) {
+    if (gpu.machine == machine) return gpu.name;
+  }
+  return nullptr;
 }
 
 bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error, bool wave64) {

@@ -17,9 +17,12 @@ struct DecodeError {
   char reason[160] = {};
 };
 
-/// The family of "gfx90a", "gfx942", "gfx950", "gfx1100" or "gfx1201".
+/// The family of a GPU, such as "gfx90a".
 /// @return false if the name is unknown.
 bool family_of(const char* arch, Family& family);
+
+/// The GPU that a code object is built for, by the flag in its header; null if it is unknown.
+const char* gpu_of(uint32_t machine);
 
 /// Decodes the instruction at `words`, of which `count` are readable.
 /// @return false, and `error` filled in, for an unknown opcode, a reserved bit that is set, an

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cklang import dispatch
 from cklang.families import FAMILIES, PASSES, ROWS
 from tests.support.layers import (
     FILES,
@@ -76,6 +77,8 @@ def test_what_is_known_of_a_family_before_it_is_imported(name: str) -> None:
     assert set(row.anchors) == set(family.fusion.makers)
     assert _path(family.signature) == row.signature
     assert _path(family.algorithm) == row.algorithm
+    if family.algorithm is not None:
+        assert getattr(dispatch, family.algorithm.__name__) is family.algorithm
     assert set(family.fusion.passes) == {each.name for each in PASSES if each.owner == name}
 
 

@@ -23,16 +23,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
 
-from cklang.emulator import library_path
+from debian_packages import download, loader, unpack
+
 from cklang.toolchain.paths import cache_root
 
 LIBRARIES = {
@@ -47,14 +49,6 @@ LIBRARIES = {
 }
 """The package of each library's test programs."""
 
-SYSTEM = "usr/lib/x86_64-linux-gnu"
-LOADER = "ld-linux-x86-64.so.2"
-HIP_NAMES = ("libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7")
-"""The names under which programs look for the HIP library."""
-MIRROR = "http://deb.debian.org/debian"
-
-EVENT = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w/.-]+)")
-
 
 class Verdict(Enum):
     """How a test ended."""
@@ -66,7 +60,62 @@ class Verdict(Enum):
     UNTRIED = "not begun"
 
 
-VERDICTS = {"OK": Verdict.PASSED, "FAILED": Verdict.FAILED, "SKIPPED": Verdict.SKIPPED}
+VERDICTS = {
+    "OK": Verdict.PASSED, "FAILED": Verdict.FAILED, "SKIPPED": Verdict.SKIPPED,
+    "PASS": Verdict.PASSED, "FAILURE": Verdict.FAILED, "ERROR": Verdict.FAILED,
+    "KNOWN FAILURE": Verdict.SKIPPED,
+}  # fmt: skip
+"""What programs print behind a test."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """How test programs name their tests and say how they went."""
+
+    list_option: str
+    parse: Callable[[str], list[str]]
+    select: Callable[[Sequence[str], Path], list[str]]
+    """The options that run some tests; a file to write to."""
+    event: re.Pattern[str]
+    """What is printed of a test, and its name."""
+
+
+def parse_suites(text: str) -> list[str]:
+    r"""Return the tests that ``--gtest_list_tests`` prints, without those that are disabled.
+
+    Example:
+        >>> parse_suites("main()\nscan.\n  one\n  DISABLED_two\n  three  # Get()\n")
+        ['scan.one', 'scan.three']
+    """
+    tests, suite = [], ""
+    for line in text.splitlines():
+        name = line.partition("  # ")[0].rstrip()
+        if name.startswith("  "):
+            tests.append(suite + name.strip())
+        elif name.endswith("."):
+            suite = name
+    return [test for test in tests if "DISABLED_" not in test]
+
+
+def _flag_file(tests: Sequence[str], file: Path) -> list[str]:
+    file.write_text(f"--gtest_filter={':'.join(tests)}\n")
+    return [f"--gtest_flagfile={file}"]
+
+
+GTEST = Framework(
+    list_option="--gtest_list_tests",
+    parse=parse_suites,
+    select=_flag_file,
+    event=re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w/.-]*[\w/-])"),
+)
+THRUST = Framework(
+    list_option="--list",
+    parse=str.split,
+    select=lambda tests, _: ["--verbose", *tests],
+    event=re.compile(
+        r"^\[?(Running|PASS|(?:KNOWN )?FAILURE|ERROR)\]? +(?:[\d.]+ ms +)?([^\W\d].*?)(?:\.\.\.)?$"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +127,9 @@ class Run:
     environment: Mapping[str, str]
     limit: float
     budget: float
-    filter: str
+    framework: Framework
+    pattern: str
+    """Which tests."""
     logs: Path
 
 
@@ -102,74 +153,6 @@ class Outcome:
 HEADER = f"| program | tests | {' | '.join(verdict.value for verdict in Verdict)} | seconds |"
 
 
-def parse_list(text: str) -> list[str]:
-    r"""Return the tests that ``--gtest_list_tests`` prints, without those that are disabled.
-
-    Example:
-        >>> parse_list("Running main()\nscan.\n  one\n  DISABLED_two\n  three  # Get()\n")
-        ['scan.one', 'scan.three']
-    """
-    tests, suite = [], ""
-    for line in text.splitlines():
-        name = line.partition("  # ")[0].rstrip()
-        if name.startswith("  "):
-            tests.append(suite + name.strip())
-        elif name.endswith("."):
-            suite = name
-    return [test for test in tests if "DISABLED_" not in test]
-
-
-def download(packages: Iterable[str], suite: str, folder: Path) -> None:
-    """Download packages and all that they depend on into ``folder``, with apt's state beside."""
-    state = folder / "apt"
-    for part in ("state/lists/partial", "cache/archives/partial"):
-        (state / part).mkdir(parents=True, exist_ok=True)
-    sources = state / "sources.list"
-    sources.write_text(f"deb [trusted=yes] {MIRROR} {suite} main\n")
-    settings = {
-        "Dir::Etc::SourceList": sources,
-        "Dir::Etc::SourceParts": "/dev/null",
-        "Dir::State": state / "state",
-        "Dir::Cache": state / "cache",
-        "APT::Sandbox::User": "",
-    }
-    options = [f"-o{name}={value}" for name, value in settings.items()]
-
-    def apt(program: str, *words: str, check: bool = True) -> str:
-        command = [program, *options, *words]
-        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=check)
-        return done.stdout
-
-    apt("apt-get", "-q", "update")
-    closure = apt("apt-cache", "depends", "--recurse", "--important", *packages)
-    names = re.findall(r"^[a-z0-9][^ <:]*$", closure, re.M)
-    # A name that no package of the suite has, such as an older HIP library, is left to the loader.
-    known = re.findall(r"^Package: (.*)$", apt("apt-cache", "show", *names, check=False), re.M)
-    apt("apt-get", "-q", "download", *sorted(set(known)))
-
-
-def unpack(debs: Path, root: Path) -> None:
-    """Unpack each package of a folder below ``root``, once."""
-    for deb in sorted(debs.glob("*.deb")):
-        stamp = root / "unpacked" / deb.name
-        if not stamp.exists():
-            subprocess.run(["dpkg-deb", "--extract", str(deb), str(root)], check=True)
-            stamp.parent.mkdir(exist_ok=True)
-            stamp.touch()
-
-
-def loader(root: Path) -> tuple[str, ...]:
-    """Return the command that runs a program with the emulator's library before AMD's."""
-    ours, system = root / "emulator", root / SYSTEM
-    ours.mkdir(parents=True, exist_ok=True)
-    for name in HIP_NAMES:
-        (ours / name).unlink(missing_ok=True)
-        (ours / name).symlink_to(library_path())
-    folders = [ours, system, *sorted(path.parent for path in system.glob("*/lib*.so.*"))]
-    path = ":".join(dict.fromkeys(map(str, folders)))
-    return (str(system / LOADER), "--library-path", path)
-
-
 def programs(root: Path, package: str, pattern: str) -> list[Path]:
     """Return the test programs of a package."""
     files = sorted((root / "usr/libexec/rocm" / package).glob("*"))
@@ -185,19 +168,19 @@ def _is_program(path: Path) -> bool:
 
 def run_program(program: Path, run: Run) -> Outcome:
     """Run all tests of a program, again without those that end it or do not end."""
-    start = time.perf_counter()
-    (run.logs / program.name).unlink(missing_ok=True)
+    start, log = time.perf_counter(), run.logs / program.name
+    log.unlink(missing_ok=True)
     listed = subprocess.run(
-        [*run.command, str(program), "--gtest_list_tests", f"--gtest_filter={run.filter}"],
-        capture_output=True, text=True, env=run.environment, check=False,
-        cwd=program.parent, errors="replace",
+        [*run.command, str(program), run.framework.list_option],
+        capture_output=True, text=True, env=run.environment, check=False, errors="replace",
+        cwd=program.parent, timeout=run.limit,
     )  # fmt: skip
-    tests = parse_list(listed.stdout) if listed.returncode == 0 else []
-    if not tests:
-        (run.logs / program.name).write_text(listed.stdout + listed.stderr)
-        verdict = Verdict.PASSED if listed.returncode == 0 else Verdict.FAILED
-        return Outcome(name=program.name, verdicts={"(no list)": verdict}, seconds=0)
     verdicts: dict[str, Verdict] = {}
+    if listed.returncode != 0:
+        log.write_text(listed.stdout + listed.stderr)
+        verdicts = {"(does not start)": Verdict.FAILED}
+    tests = [] if verdicts else run.framework.parse(listed.stdout)
+    tests = [test for test in tests if fnmatchcase(test, run.pattern)]
     while rest := [test for test in tests if test not in verdicts]:
         left = run.budget - (time.perf_counter() - start)
         if left <= 0:
@@ -212,31 +195,24 @@ def run_program(program: Path, run: Run) -> Outcome:
 
 def _run_once(program: Path, tests: Sequence[str], run: Run) -> Iterator[tuple[str, Verdict]]:
     """Run tests in one process; yield how each one ended that began."""
-    flags = run.logs / f"{program.name}.flags"
-    flags.write_text(f"--gtest_filter={':'.join(tests)}\n")
-    command = [*run.command, str(program), f"--gtest_flagfile={flags}"]
+    options = run.framework.select(tests, run.logs / f"{program.name}.flags")
     start = time.perf_counter()
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        env=run.environment, cwd=program.parent,
+        [*run.command, str(program), *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", env=run.environment, cwd=program.parent,
     ) as process, (run.logs / program.name).open("a") as log:  # fmt: skip
         end, late, current = Timer(run.budget, process.kill), Timer(run.limit, process.kill), ""
         end.start()
         late.start()
         for line in process.stdout or ():
-            log.write(line)
-            log.flush()
-            event = EVENT.search(line)
-            if event is None:
-                continue
-            kind, name = event[1], event[2].rstrip(".")
-            if kind == "RUN":
+            print(line, end="", file=log, flush=True)
+            for kind, name in run.framework.event.findall(line):
                 late.cancel()
-                current, late = name, Timer(run.limit, process.kill)
+                late = Timer(run.limit, process.kill)
                 late.start()
-            elif name == current:
-                yield name, VERDICTS[kind]
-                current = ""
+                if kind in VERDICTS and name == current:
+                    yield name, VERDICTS[kind]
+                current = name if kind not in VERDICTS else ""
         late.cancel()
         end.cancel()
         stopped = process.wait() == -SIGKILL
@@ -270,7 +246,7 @@ def main() -> None:
     parser.add_argument("--suite", default="unstable", help="Debian's suite")
     parser.add_argument("--packages", type=Path, help="a folder of .deb files; nothing is loaded")
     parser.add_argument("--program", default="*", help="which programs")
-    parser.add_argument("--filter", default="*", help="which tests, as --gtest_filter")
+    parser.add_argument("--filter", default="*", help="which tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at a time")
     parser.add_argument("--limit", type=float, default=120, help="seconds for a test")
     parser.add_argument("--budget", type=float, default=86400, help="seconds for a program")
@@ -286,16 +262,20 @@ def main() -> None:
     unpack(debs, root)
     logs = folder / "logs" / options.arch
     logs.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "CKLANG_GPUS": options.arch}
-    run = Run(command=loader(root), environment=environment, limit=options.limit,
-              budget=options.budget, filter=options.filter, logs=logs)  # fmt: skip
+    run = Run(
+        command=loader(root), limit=options.limit, budget=options.budget, framework=GTEST,
+        environment={**os.environ, "CKLANG_GPUS": options.arch, "CKLANG_PYTHON": sys.executable},
+        pattern=options.filter, logs=logs,
+    )  # fmt: skip
     print(f"{HEADER}\n|{'---|' * HEADER.count(' | ')}---|")
     bad: list[str] = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for name in names:
             found = programs(root, LIBRARIES[name], options.program)
+            framework = THRUST if name == "rocthrust" else GTEST
+            each = partial(run_program, run=replace(run, framework=framework))
             outcomes = []
-            for outcome in pool.map(lambda program: run_program(program, run), found):
+            for outcome in pool.map(each, found):
                 outcomes.append(outcome)
                 print(outcome.row, flush=True)
             print(total(f"**{name}**", outcomes).row, flush=True)

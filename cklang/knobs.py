@@ -262,6 +262,11 @@ PROFILE = _text_knob(
     "how many workgroups of each launch on emulated GPUs are recorded, and the folder in which "
     "each process leaves its records: 8:/tmp/records (cklang profile sets it)",
 )
+PYTHON = _path_knob(
+    "CKLANG_PYTHON",
+    "the interpreter with which hiprtc of the emulator compiles, for programs that cklang hipcc has "
+    "not built",
+)
 TIMEOUT = _count_knob(
     "CKLANG_TIMEOUT",
     "after how many seconds the emulator ends a launch and reports where its waves are "

@@ -2,6 +2,7 @@
 """The list of HIP calls in the documentation is that of the library, and tests call each."""
 
 import ast
+import ctypes
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from cklang import emulator
 from cklang.elf import sections_of, symbols_of
+from cklang.emulator.engine.build import exported_calls
 from cklang.emulator.hip.headers import KERNELS, PROGRAMS
+from tests.support.assembly import call
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -33,8 +36,34 @@ def documented() -> list[str]:
 
 
 def test_every_call_is_documented() -> None:
-    calls = {name for name in exported(emulator.library_path().read_bytes()) if "hip" in name}
-    assert sorted(documented()) == sorted(calls)
+    names = exported(emulator.library_path().read_bytes())
+    calls = {name for name in names if re.match(r"(__)?hip(?!_\d)", name)}
+    assert sorted([*documented(), *unsupported()]) == sorted(calls)
+
+
+def unsupported() -> list[str]:
+    """Calls that are listed as exported alone."""
+    section = _DOCUMENT.read_text().partition("\n## Exported, not supported")[2]
+    return re.findall(r"`((?:__)?hip\w+)`", section.partition("\n## ")[0].rpartition(".\n")[2])
+
+
+def test_all_names_of_amds_library_have_its_versions() -> None:
+    library = emulator.load()
+    find = ctypes.CDLL(None).dlvsym
+    find.restype, find.argtypes = (
+        ctypes.c_void_p,
+        (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p),
+    )
+    calls = [(name, version) for version, names in exported_calls().items() for name in names]
+    assert len(calls) == 502
+    handle = library._handle
+    assert not [pair for pair in calls if not find(handle, *(text.encode() for text in pair))]
+
+
+def test_what_is_not_supported_says_so_once(capfd: pytest.CaptureFixture[str]) -> None:
+    assert [call("hipMemcpyAtoA") for _ in range(2)] == [801, 801]
+    assert emulator.last_error() == "hipMemcpyAtoA is not supported by the emulator"
+    assert capfd.readouterr().err.count("hipMemcpyAtoA is not supported") == 1
 
 
 _PRIVATE = re.compile(r"__hip|.*_spt$|hipGetDevicePropertiesR\d+$")

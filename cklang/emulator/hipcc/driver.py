@@ -35,7 +35,7 @@ _WRAPPERS = Path(__file__).parent / "wrappers"
 """Headers of the C++ library that device code needs in another form, and what comes before all."""
 _LANGUAGE = _WRAPPERS / "language.h"
 _OPENMP = Path(__file__).parent / "openmp"
-_HIPRTC = Path(__file__).parent / "hiprtc" / "runtime.cpp"
+_HIPRTC = Path(__file__).parent / "hiprtc" / "python.c"
 _HIPRTC_CALL = b"hiprtcCreateProgram"
 """The name in an object that shows that it compiles kernels itself."""
 _DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output")
@@ -332,7 +332,7 @@ class _Driver:
     def _hiprtc(self) -> Path:
         """Return what a program that calls hiprtc is linked with."""
         python = f'-DCKLANG_PYTHON="{sys.executable}"'
-        return self._compiled(_HIPRTC, "-D__HIP_PLATFORM_AMD__", python, *_system(*_HEADERS))
+        return self._compiled(_HIPRTC, python)
 
     def _compiled(self, source: Path, *more: str) -> Path:
         """Return the object of a file of ours that becomes part of a program.

@@ -28,6 +28,8 @@ int main()
 {
     const char *header = "#define FACTOR 3\n", *name = "factor.h", *options[] = {"-DTWICE=2", "-O2"};
     hiprtcProgram program;
+    int major = 0, minor = 0;
+    check("version", hiprtcVersion(&major, &minor) == HIPRTC_SUCCESS && major == 9);
     check("create", hiprtcCreateProgram(&program, source, "my.cu", 1, &header, &name) == HIPRTC_SUCCESS);
     check("expression", hiprtcAddNameExpression(program, "n::scale<int>") == HIPRTC_SUCCESS);
     check("variable", hiprtcAddNameExpression(program, "added") == HIPRTC_SUCCESS);

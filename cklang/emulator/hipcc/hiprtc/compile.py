@@ -4,7 +4,7 @@
 The folder has the files ``source``, ``name``, ``arch``, and where there are any ``options``,
 ``expressions`` and ``headers`` (a line each; the text of header n is in ``header-n``). It gets
 ``code``, a fat binary; ``log``; and ``names``, the names of the expressions in the code, each
-with a 0 byte behind it. The file ``remove`` asks for the folder to be removed instead.
+with a 0 byte behind it.
 """
 
 import shutil
@@ -25,10 +25,7 @@ _RELATIVE = 13  # R_AMDGPU_RELATIVE64: an address in the code object, put there 
 
 
 def main(folder: Path) -> int:
-    """Compile or remove a folder; return the status of the process."""
-    if (folder / "remove").is_file():
-        shutil.rmtree(folder)
-        return 0
+    """Compile what is in a folder; return the status of the process."""
     said: list[str] = []
     try:
         compile_folder(folder, said)

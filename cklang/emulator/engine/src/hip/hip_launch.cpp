@@ -131,6 +131,20 @@ CKEMU_EXPORT hipError_t hipHccModuleLaunchKernel(void* function, u32 items_x, u3
                                   parameters, extra, start, stop, 0);
 }
 
+// The same under the names that C++ gives them, which AMD's library has too.
+extern "C" {
+[[gnu::alias("hipExtModuleLaunchKernel"), gnu::visibility("default")]] hipError_t
+_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(void*, u32, u32, u32,
+                                                                                                u32, u32, u32, size_t,
+                                                                                                void*, void**, void**,
+                                                                                                void*, void*, u32);
+[[gnu::alias("hipHccModuleLaunchKernel"), gnu::visibility("default")]] hipError_t
+_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(void*, u32, u32, u32,
+                                                                                               u32, u32, u32, size_t,
+                                                                                               void*, void**, void**,
+                                                                                               void*, void*);
+}
+
 CKEMU_EXPORT hipError_t hipLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** parameters,
                                         size_t dynamic_lds, void* stream) {
   return finish(launch_host({stream}, function, shape_of(grid, block, dynamic_lds), parameters));

@@ -264,8 +264,8 @@ PROFILE = _text_knob(
 )
 PYTHON = _path_knob(
     "CKLANG_PYTHON",
-    "the interpreter with which hiprtc of the emulator compiles, for programs that cklang hipcc has "
-    "not built",
+    "the interpreter with which hiprtc of the emulator compiles, for programs that cklang hipcc "
+    "has not built",
 )
 TIMEOUT = _count_knob(
     "CKLANG_TIMEOUT",

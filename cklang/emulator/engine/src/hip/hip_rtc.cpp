@@ -17,14 +17,22 @@ extern "C" const char cklang_python[] __attribute__((weak));
 
 namespace ckemu {
 
-#define CKEMU_HIPRTC(X)                                                                                             \
-  X(HIPRTC_SUCCESS, 0)                                                                                              \
-  X(HIPRTC_ERROR_OUT_OF_MEMORY, 1)                                                                                  \
-  X(HIPRTC_ERROR_PROGRAM_CREATION_FAILURE, 2) X(HIPRTC_ERROR_INVALID_INPUT, 3) X(HIPRTC_ERROR_INVALID_PROGRAM, 4)   \
-      X(HIPRTC_ERROR_INVALID_OPTION, 5) X(HIPRTC_ERROR_COMPILATION, 6) X(HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE, 7) \
-          X(HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION, 8)                                                  \
-              X(HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION, 9) X(HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID, 10)  \
-                  X(HIPRTC_ERROR_INTERNAL_ERROR, 11) X(HIPRTC_ERROR_LINKING, 100)
+// clang-format off
+#define CKEMU_HIPRTC(X) \
+  X(HIPRTC_SUCCESS, 0) \
+  X(HIPRTC_ERROR_OUT_OF_MEMORY, 1) \
+  X(HIPRTC_ERROR_PROGRAM_CREATION_FAILURE, 2) \
+  X(HIPRTC_ERROR_INVALID_INPUT, 3) \
+  X(HIPRTC_ERROR_INVALID_PROGRAM, 4) \
+  X(HIPRTC_ERROR_INVALID_OPTION, 5) \
+  X(HIPRTC_ERROR_COMPILATION, 6) \
+  X(HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE, 7) \
+  X(HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION, 8) \
+  X(HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION, 9) \
+  X(HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID, 10) \
+  X(HIPRTC_ERROR_INTERNAL_ERROR, 11) \
+  X(HIPRTC_ERROR_LINKING, 100)
+// clang-format on
 #define CKEMU_RESULT(name, number) name = number,
 enum hiprtcResult : int { CKEMU_HIPRTC(CKEMU_RESULT) };
 #undef CKEMU_RESULT

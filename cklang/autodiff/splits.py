@@ -2,29 +2,39 @@
 """Tensors that a program takes apart: their gradient is the gradients of the parts, joined.
 
 The rule of a slice pads its gradient with zeros, and the gradients of several slices are added.
-Where slices share a tensor out completely, as the halves of a rotary embedding or of a gated
-layer do, a join gives the same without zeros and without a sum.
+Where slices share a tensor out completely, as the halves of a rotary embedding or the weights of
+several layers in one tensor do, a join gives the same without zeros and without a sum.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cklang.ir.nodes import Operation, Value
+from cklang.ir.joins import MOST_PARTS
+from cklang.ir.nodes import Operation
 from cklang.ir.views import SLICE, bounds_of, steps_of
 from cklang.types import Extent
 
+Bounds = tuple[Extent, Extent]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Split:
-    """Slices of one tensor along one axis, in order, without gaps and overlaps."""
+    """Slices of one tensor that share it out: along one axis, and each piece along others."""
 
     axis: int
-    parts: tuple[Operation, ...]
+    pieces: tuple[Operation | Split, ...]
+    """In order, without gaps and overlaps."""
 
     @property
-    def source(self) -> Value:
-        """What is taken apart."""
-        return self.parts[0].operands[0]
+    def parts(self) -> Iterator[Operation]:
+        """The slices, in order."""
+        for piece in self.pieces:
+            if isinstance(piece, Split):
+                yield from piece.parts
+            else:
+                yield piece
 
 
 def splits(body: Sequence[Operation]) -> Mapping[str, Split]:
@@ -45,45 +55,53 @@ def splits(body: Sequence[Operation]) -> Mapping[str, Split]:
         {'a': ['%b', '%a']}
     """
     places = {operation.result.name: place for place, operation in enumerate(body)}
-    by_source: dict[tuple[str, int], list[Operation]] = {}
+    by_source: dict[str, list[Operation]] = {}
     for operation in body:
-        axis = _axis(operation)
-        if axis is not None:
-            by_source.setdefault((operation.operands[0].name, axis), []).append(operation)
+        if operation.op == SLICE and set(steps_of(operation)) == {1}:
+            by_source.setdefault(operation.operands[0].name, []).append(operation)
     known: dict[str, Split] = {}
-    for (_, axis), slices in by_source.items():
-        parts = _chain(slices, axis)
-        if parts:
-            first = min((part.result.name for part in parts), key=places.__getitem__)
-            known[first] = Split(axis=axis, parts=parts)
+    for slices in by_source.values():
+        split = _shared_out(slices, range(slices[0].operands[0].type.rank))
+        if isinstance(split, Split):
+            first = min((part.result.name for part in split.parts), key=places.__getitem__)
+            known[first] = split
     return known
 
 
-def _axis(operation: Operation) -> int | None:
-    """Return the only axis that a slice cuts; None if it does anything else."""
-    if operation.op != SLICE:
-        return None
-    (source,) = operation.operands
-    extents = source.type.shape
-    if operation.result.type.rank != len(extents) or set(steps_of(operation)) != {1}:
-        return None
-    bounds = zip(bounds_of(operation, "start"), bounds_of(operation, "stop"), strict=True)
-    pairs = zip(bounds, extents, strict=True)
-    partial = [axis for axis, (pair, extent) in enumerate(pairs) if pair != (0, extent)]
-    return partial[0] if len(partial) == 1 else None
+def _shared_out(slices: Sequence[Operation], axes: Sequence[int]) -> Operation | Split | None:
+    """Return how slices, which are alike along all axes but ``axes``, share a tensor out.
+
+    None if they do not; a slice, if one has all of it.
+    """
+    extents = slices[0].operands[0].type.shape
+    cut = [
+        axis for axis in axes if any(_bounds(each, axis) != (0, extents[axis]) for each in slices)
+    ]
+    for axis in cut:
+        by_bounds: dict[Bounds, list[Operation]] = {}
+        for each in slices:
+            by_bounds.setdefault(_bounds(each, axis), []).append(each)
+        others = [other for other in cut if other != axis]
+        chain = _chain(list(by_bounds), extents[axis])
+        pieces = [_shared_out(by_bounds[part], others) for part in chain]
+        if pieces and None not in pieces:
+            return Split(axis, tuple(piece for piece in pieces if piece is not None))
+    return None if cut else slices[-1]
 
 
-def _chain(slices: Sequence[Operation], axis: int) -> tuple[Operation, ...]:
-    """Return slices that follow each other from the start of an axis to its end, if there are."""
-    by_start = {bounds_of(slice_, "start")[axis]: slice_ for slice_ in slices}
-    end = slices[0].operands[0].type.shape[axis]
+def _bounds(operation: Operation, axis: int) -> Bounds:
+    return bounds_of(operation, "start")[axis], bounds_of(operation, "stop")[axis]
+
+
+def _chain(bounds: Sequence[Bounds], end: Extent) -> Sequence[Bounds]:
+    """Return bounds that follow each other from 0 to the end of an axis; none if they do not."""
+    stops = dict(bounds)
+    chain: list[Bounds] = []
     place: Extent = 0
-    parts: list[Operation] = []
     while place != end:
-        part = by_start.pop(place, None)
-        if part is None:
+        if place not in stops or len(chain) == MOST_PARTS:
             return ()
-        parts.append(part)
-        place = bounds_of(part, "stop")[axis]
+        chain.append((place, stops.pop(place)))
+        place = chain[-1][1]
     # The others are padded, each on its own.
-    return tuple(parts)
+    return chain

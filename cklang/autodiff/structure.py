@@ -4,11 +4,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cklang.autodiff.splits import Split
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.terms import Term, where
-from cklang.ir.joins import axis_of
+from cklang.ir.joins import CONCAT, STACK, axis_of
+from cklang.ir.nodes import Operation, Value
 from cklang.ir.rules import Shape
-from cklang.ir.views import bounds_of, steps_of, written
+from cklang.ir.views import bounds_of, kept_axes, steps_of, written
 from cklang.types import Extent, Kind
 
 
@@ -29,10 +31,40 @@ def joined(parts: Sequence[Term], axis: int, extent: Extent) -> Term:
     """Return terms one after the other along an axis, which then has ``extent`` elements."""
     if len(parts) == 1:
         return parts[0]
-    shape = _with_extent(parts[0].shape, axis, extent)
-    emitter = parts[0].emitter
-    values = [part.value for part in parts]
-    return emitter.term(emitter.append("concat", *values, shape=shape, axis=axis))
+    return _join(CONCAT, parts, _with_extent(parts[0].shape, axis, extent), axis)
+
+
+def _join(op: str, parts: Sequence[Term], shape: Shape, axis: int) -> Term:
+    emitter, values = parts[0].emitter, [part.value for part in parts]
+    return emitter.term(emitter.append(op, *values, shape=shape, axis=axis))
+
+
+def whole(split: Split, parts: Mapping[Value, Term]) -> Term:
+    """Return the tensor that a program takes apart, of terms like the results of its slices."""
+    (source,) = next(split.parts).operands
+    term, kept = _piece(split, parts, source.type.shape)
+    return with_axes(term, [axis for axis in range(source.type.rank) if axis not in kept])
+
+
+def _piece(
+    piece: Operation | Split, parts: Mapping[Value, Term], extents: Shape
+) -> tuple[Term, tuple[int, ...]]:
+    """Return a piece of a tensor, and the axes of the tensor that it has."""
+    if not isinstance(piece, Split):
+        return parts[piece.result], kept_axes(piece)
+    axis = piece.axis
+    terms, kept = zip(*(_piece(each, parts, extents) for each in piece.pieces), strict=True)
+    if len(terms) == extents[axis] and set(kept) == {kept[0]} and axis not in kept[0]:
+        # Each piece is an index along the axis, which none of them has.
+        place = sum(other < axis for other in kept[0])
+        shape = (*terms[0].shape[:place], extents[axis], *terms[0].shape[place:])
+        return _join(STACK, terms, shape, place), tuple(sorted((*kept[0], axis)))
+    every = tuple(range(len(extents)))
+    full = [
+        with_axes(term, [other for other in every if other not in own])
+        for term, own in zip(terms, kept, strict=True)
+    ]
+    return joined(full, axis, extents[axis]), every
 
 
 def _with_extent(shape: Shape, axis: int, extent: Extent) -> Shape:
@@ -79,7 +111,7 @@ def _slice(step: Step) -> Gradients:
     """Put zeros around, between elements too where a step skips some."""
     (x,) = step.operands
     starts, stops = (bounds_of(step.operation, name) for name in ("start", "stop"))
-    dropped = [axis for axis in range(x.type.rank) if axis not in step.axes("axes")]
+    dropped = [axis for axis in range(x.type.rank) if axis not in kept_axes(step.operation)]
     gradient = with_axes(step.gradient, dropped)
     for axis, stride in enumerate(steps_of(step.operation)):
         bounds = starts[axis], stops[axis]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from cklang.ir import emitter
 from cklang.ir.extents import EXTENT
-from cklang.ir.nodes import Attr, Value
+from cklang.ir.nodes import Attr, Operation, Value
 from cklang.ir.rules import Shape
 from cklang.types import DType, Extent, TensorType, bf16, bool_, f16, f32
 
@@ -41,6 +41,17 @@ class Emitter(emitter.Emitter):
         narrow = None if source is None else source.operands[0]
         is_exact = narrow is not None and narrow.type.dtype in (f16, bf16)
         return narrow if is_exact and value.type.dtype == f32 else None
+
+    def reshaped(self, value: Value, shape: Shape) -> Value:
+        """Return the elements of a value in another shape; it passes axes of one element."""
+        while source := self.with_added_axes(value):
+            (value,) = source.operands
+        return super().reshaped(value, shape)
+
+    def with_added_axes(self, value: Value) -> Operation | None:
+        """Return the broadcast that only adds axes of one element, if it computes ``value``."""
+        source = self.source(value, "broadcast")
+        return source if source is not None and _only_adds_axes(source) else None
 
     def term(self, value: Value) -> Term:
         """Return ``value`` with operators."""
@@ -119,6 +130,14 @@ class Term:
             return self._operand(_FOLDED[op](mine, its))
         if op == "mul" and mine is not None and mine == 1.0:
             return right
+        mine_below, its_below = (self.emitter.with_added_axes(each.value) for each in (self, right))
+        if mine_below and its_below and mine_below.attrs == its_below.attrs:
+            # What has no axes added is a kernel's to compute; the rest are views of it.
+            below, other_below = (
+                self.emitter.term(each.operands[0]) for each in (mine_below, its_below)
+            )
+            dims = emitter.repeated_axes(mine_below)
+            return below.call(op, other_below).broadcast(self.shape, dims)
         return self.call(op, right)
 
     def __add__(self, other: Operand) -> Term:
@@ -198,8 +217,19 @@ class Term:
         return self.emitter.term(value)
 
     def sum(self, axes: Sequence[int]) -> Term:
-        """Return the sum along axes, which are dropped."""
-        return self.reduce("reduce_sum", axes)
+        """Return the sum along axes, which are dropped; those of one element without a sum."""
+        many = [axis for axis in axes if self.shape[axis] != 1]
+        kept = [axis for axis in range(self.type.rank) if axis not in many]
+        total = self.reduce("reduce_sum", many)
+        return total.reshape(tuple(self.shape[axis] for axis in kept if axis not in axes))
+
+
+def _only_adds_axes(broadcast: Operation) -> bool:
+    """Whether a broadcast has its operand's elements, each once."""
+    (operand,), dims = broadcast.operands, emitter.repeated_axes(broadcast)
+    extents = dict(zip(dims, operand.type.shape, strict=True))
+    shape = enumerate(broadcast.result.type.shape)
+    return all(extent == extents.get(axis, 1) for axis, extent in shape)
 
 
 Operand: TypeAlias = Term | Number

@@ -17,7 +17,7 @@ from cklang.fusion.sites import Axes, compose, identity, operand_axes
 from cklang.ir.joins import CONCAT, axis_of
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
-from cklang.ir.views import APART, RESHAPE, bounds_of, steps_of
+from cklang.ir.views import APART, RESHAPE, bounds_of, kept_axes, steps_of
 from cklang.types import extent_value
 
 
@@ -226,8 +226,6 @@ def reshaped_strides(
 def _sliced(operation: Operation, below: MemoryView, dims: Mapping[str, int]) -> MemoryView:
     start = [extent_value(bound, dims) for bound in bounds_of(operation, "start")]
     steps = steps_of(operation)
-    attr = operation.attr("axes")
-    axes = [axis for axis in attr if isinstance(axis, int)] if isinstance(attr, tuple) else []
     strides = below.layout.strides
     moved = sum(first * stride for first, stride in zip(start, strides, strict=True))
     return _at(
@@ -235,7 +233,7 @@ def _sliced(operation: Operation, below: MemoryView, dims: Mapping[str, int]) ->
         operation.result.name,
         below.offset + moved,
         operation.result.type.extents(dims),
-        tuple(steps[axis] * strides[axis] for axis in axes),
+        tuple(steps[axis] * strides[axis] for axis in kept_axes(operation)),
     )
 
 

@@ -67,6 +67,12 @@ def steps_of(operation: Operation) -> tuple[int, ...]:
     return tuple(map(_int, attr)) if isinstance(attr, tuple) else ()
 
 
+def kept_axes(operation: Operation) -> tuple[int, ...]:
+    """Return the axes of its operand that the result of a slice has."""
+    attr = operation.attr("axes")
+    return tuple(map(_int, attr)) if isinstance(attr, tuple) else ()
+
+
 def _int(item: object) -> int:
     return item if isinstance(item, int) else 0
 
@@ -147,8 +153,7 @@ def _check_slice(operation: Operation, dims: Mapping[str, int]) -> None:
             raise error(
                 "I036", at=operation.span, low=low, high=high, axis=axis, name=name, extent=extent
             )
-    axes = operation.attr("axes")
-    kept = [_int(axis) for axis in axes] if isinstance(axes, tuple) else []
+    kept = kept_axes(operation)
     result = operation.result.type
     wanted: list[tuple[int, Extent]] = [
         (extent_value(shape[axis], dims) if is_whole[axis] else counts[axis], extent)

@@ -106,20 +106,28 @@ def test_a_maximum_that_does_more_has_a_gradient(body: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+BLOCKS = "ck.f32[2, 3, N]"
 SPLIT = {
-    "in halves": ("x[:, N//2:] * ck.tanh(x[:, :N//2])", "ck.f32[M, N//2]", 0),
-    "in four": ("x[:, 0] * x[:, 1] + x[:, 2]", "ck.f32[M]", None),
-    "one part unused": ("x[:, :2] * 3.0 + 0.0 * ck.floor(x[:, 2:4])", "ck.f32[M, 2]", None),
-    "and used whole": ("ck.concat([x[:, 3:], x[:, :3]], axis=1) * x", "ck.f32[M, 6]", 0),
-    "with an overlap": ("x[:, :4] * x[:, 2:] + x[:, :4]", "ck.f32[M, 4]", None),
-}
+    "in halves": ("ck.f32[M, N]", "x[:, N//2:] * ck.tanh(x[:, :N//2])", "ck.f32[M, N//2]", 0),
+    "in four": ("ck.f32[M, 6]", "x[:, 0] * x[:, 1] + x[:, 2]", "ck.f32[M]", None),
+    "one part unused": ("ck.f32[M, 6]", "x[:, :2] * 3.0 + 0.0 * ck.floor(x[:, 2:4])",
+                        "ck.f32[M, 2]", None),
+    "and used whole": ("ck.f32[M, 6]", "ck.concat([x[:, 3:], x[:, :3]], axis=1) * x",
+                       "ck.f32[M, 6]", 0),
+    "with an overlap": ("ck.f32[M, 6]", "x[:, :4] * x[:, 2:] + x[:, :4]", "ck.f32[M, 4]", None),
+    "along two axes": (BLOCKS, "x[0, 0] * x[0, 1] * x[0, 2] * x[1, 0] + x[1, 1] / x[1, 2]",
+                       "ck.f32[N]", 0),
+    "the second axis first": (BLOCKS, "x[0, :2] * x[1, :2] + x[:, 2]", "ck.f32[2, N]", 0),
+    "by indices and slices": (BLOCKS, "x[0] * x[1:2, 0] + x[1, 1:2] * x[1, 2]", "ck.f32[3, N]", 0),
+    "not by straight cuts": ("ck.f32[3, 3]", "x[0, :2] * x[:2, 2] + x[2, 1:] * x[1:, 0] * x[1, 1]",
+                             "ck.f32[2]", None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SPLIT)
 def test_tensors_that_are_taken_apart_follow_torch(name: str) -> None:
-    body, result, zeros = SPLIT[name]
-    columns = "N" if "N" in body else 6
-    function = function_of(f"x: ck.f32[M, {columns}]", result, body)
+    param, body, result, zeros = SPLIT[name]
+    function = function_of(f"x: {param}", result, body)
     arrays = drawn(function)
     dy = np.random.default_rng(1).standard_normal(evaluate(function, arrays)[0].shape).astype("f")
     derived = backward(function, ["x"], ["dy"], name="f_vjp")

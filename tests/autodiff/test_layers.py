@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cklang as ck
 from cklang.autodiff.step import Context
 from cklang.autodiff.transform import backward
+from cklang.families.gemm.plan import FusedGemm
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.ir.verifier import verify
@@ -64,3 +66,21 @@ def test_gradients_of_a_layer_are_its_differences(name: str) -> None:
         want = np.vdot(above - below, dy)
         got = np.vdot(gradient.astype("d"), high.astype("d") - low.astype("d"))
         np.testing.assert_allclose(got, want, rtol=2e-2, atol=2e-4, err_msg=wrt[place])
+
+
+def test_gradients_of_layers_in_one_tensor_are_written_there() -> None:
+    """One kernel a product: none pads, copies or adds, nor sums along an axis of one element."""
+    b, s, e, h, d = ck.dims("B S E H D")
+
+    @ck.op
+    def loss(x: ck.f16[b, s, e], w: ck.f16[2, h, d, e], v: ck.f16[2, h, d, e]) -> ck.f32[()]:
+        for layer in range(2):
+            heads = ck.einsum("bse,hde->bhsd", x, w[layer]).to(ck.f16)
+            x = ck.einsum("bhsd,hde->bse", ck.tanh(heads).to(ck.f16), v[layer]).to(ck.f16)
+        return ck.mean(x)
+
+    arguments = np.ones((2, 16, 32), "f2"), *(np.ones((2, 2, 16, 32), "f2") for _ in "wv")
+    plan = ck.grad(loss, wrt=("w", "v")).fusion(*arguments)
+    products = [each for each in plan.kernels if isinstance(each, FusedGemm)]
+    assert len(products) == 3 + 3 + 4, "forward but for the last, by values, by weights"
+    assert len(plan.kernels) == len(products)

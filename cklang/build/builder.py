@@ -20,7 +20,7 @@ from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_f
 from cklang.build.halves import has_main_loop, main_loop
 from cklang.build.refusals import in_users_lines, naming_the_rule
 from cklang.build.schedules import schedules
-from cklang.build.stencil_files import StencilFiles
+from cklang.build.stencil_files import BITCODE, StencilFiles
 from cklang.build.store import Entry, Store, digest_of
 from cklang.device.artifact import Artifact
 from cklang.device.resources import Resources
@@ -47,8 +47,6 @@ Wanted = tuple[AnyKey, Functions]
 
 _Part = Future[tuple[Entry, bool]]
 """A stencil or a host shim that is being made, and whether it was there already."""
-
-_STENCIL = "stencil.bc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,7 @@ class Builder:
         self.toolchain = toolchain
         self._tree = tree
         self._files = files
-        self._known: dict[str, Artifact] = {}
+        self.known: dict[str, Artifact] = {}  # what this process took from the store or built
         self._lock = forks.lock()
         self._readers: Counter[_Headers] = Counter()
 
@@ -132,7 +130,9 @@ class Builder:
     def at(self, address: str) -> Artifact | None:
         """Return the kernel at an address of the store; None if it is not there."""
         entry = self.store.find("kernel", address)
-        return None if entry is None else artifact_of(entry, cached=True, steps={})
+        if entry is None:
+            return None
+        return self._remember(artifact_of(entry, cached=True, steps={}))
 
     def fill_name(self, artifact: Artifact) -> str:
         """Return the name of a kernel's fill in its debug information; empty if it has none."""
@@ -149,10 +149,11 @@ class Builder:
         return f"{self.toolchain.identity} {tree}"
 
     def is_compiled(self, key: AnyKey, functions: Functions) -> bool:
-        """Whether at most the functions of a kernel are left to compile: its stencil is built."""
+        """Whether a kernel's stencil is built or in a bundle: at most its functions are left."""
         job = self._job(key, functions)
-        digest = {kind: digest_of(kind, job.stencil) for kind in ("stencil", "host")}
-        return all(self.store.find(kind, address) for kind, address in digest.items())
+        return job.bundled is not None or all(
+            self.store.find(kind, digest_of(kind, job.stencil)) for kind in ("stencil", "host")
+        )
 
     def build_all(
         self, wanted: Sequence[Wanted], executor: Executor | None = None
@@ -211,7 +212,7 @@ class Builder:
         return files
 
     def stencils(self, wanted: Sequence[Wanted]) -> list[StencilFiles]:
-        """Return the files of the stencils of ``wanted`` in order; functions are not compiled."""
+        """Return the files of the stencils of ``wanted`` in order; functions stay open."""
         return self._stencils([self._job(key, functions) for key, functions in wanted])
 
     def _stencils(self, jobs: Sequence[_Job]) -> list[StencilFiles]:
@@ -229,7 +230,7 @@ class Builder:
             StencilFiles(
                 key=job.key.stencil,
                 source=job.source.stencil,
-                bitcode=stencil.result()[0].file(_STENCIL),
+                bitcode=stencil.result()[0].file(BITCODE),
                 host_shim=host.result()[0].file(HOST),
             )
             for job, (stencil, host) in of_jobs
@@ -293,15 +294,14 @@ class Builder:
             raise CkBuildError(problem.code, problem.message, problem.hint, notes=notes) from None
 
     def _ready(self, job: _Job) -> Artifact | None:
-        known = self._known.get(job.key.digest)
+        known = self.known.get(job.key.digest)
         if known is not None and known.folder.name == digest_of("kernel", job.kernel):
             return known
-        artifact = self.at(digest_of("kernel", job.kernel))
-        return None if artifact is None else self._remember(artifact)
+        return self.at(digest_of("kernel", job.kernel))
 
     def _remember(self, artifact: Artifact) -> Artifact:
         with self._lock:
-            self._known[artifact.key.digest] = artifact
+            self.known[artifact.key.digest] = artifact
         return artifact
 
     def _result(self, job: _Job, failure: CkError | None, built: bool) -> BuildResult:
@@ -368,7 +368,7 @@ class Builder:
         from cklang.build.steps import compile_stencil
 
         if job.bundled is not None:
-            job.bundled.copy(_STENCIL, folder)
+            job.bundled.copy(BITCODE, folder)
             return {"seconds": 0.0, "key": job.key.stencil.to_json()}
         step = compile_stencil(
             job.source.stencil,
@@ -488,7 +488,7 @@ class Builder:
             from cklang.build import code_object
             from cklang.build.steps import link_fill
 
-            bitcode = stencil[0].file(_STENCIL)
+            bitcode = stencil[0].file(BITCODE)
             with in_users_lines():
                 step = link_fill(
                     bitcode,

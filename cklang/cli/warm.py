@@ -4,7 +4,8 @@
 Products alone and with an epilogue, a convolution, attention (full and causal, each alone and with
 a score of its own), RMSNorm, LayerNorm, softmax, pointwise functions, transposes and sums of rows,
 of f16 and bf16, and products of 8-bit floats where the GPU has them. With ``--out`` they are
-written to a folder that CKLANG_PREBUILT names, or that a wheel takes along.
+written to a folder that CKLANG_PREBUILT names, or that a wheel takes along; ``--run`` adds those of
+a program's kernels.
 """
 
 import argparse
@@ -33,13 +34,22 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write them to a new folder, and wait for that"
     )
+    parser.add_argument(
+        "--run",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PROGRAM",
+        help="with --out: run a Python program, and write the stencils of its kernels, too; may be "
+        "repeated",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile, here or in a process of its own."""
     gpus = _gpus(options.gpu)
     if options.out is not None:
-        return _write(options.out, gpus)
+        return _write(options.out, gpus, options.run)
     if options.wait:
         from cklang.prebuilding import compile_essentials
 
@@ -73,12 +83,12 @@ def _gpus(names: list[str] | None) -> list[str]:
     return known if "all" in names else [arch(name).name for name in names]
 
 
-def _write(folder: Path, gpus: list[str]) -> int:
+def _write(folder: Path, gpus: list[str], programs: list[Path]) -> int:
     from cklang.prebuilding import write_folder
 
     if folder.exists() and any(folder.iterdir()):
         raise error("K095", path=folder)
-    count = write_folder(folder, gpus)
+    count = write_folder(folder, gpus, programs=programs)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     sys.stdout.write(f"{folder}: {count} stencils and the emulator, {size:,d} bytes\n")
     return 0

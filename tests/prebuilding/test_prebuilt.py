@@ -21,7 +21,7 @@ from cklang.emulator.engine import build as emulator_build
 from cklang.emulator.engine.build import LIBRARY, copy_library, library_path
 from cklang.emulator.engine.isa.tables import generate
 from cklang.families.gemm.cost.traits import spilled_registers
-from cklang.prebuilding import compile_essentials, write_folder
+from cklang.prebuilding import compile_essentials, folder, write_folder
 from cklang.prebuilding.essentials import EssentialCall, essential_calls, linear_gelu, normalised
 from cklang.prebuilding.folder import essential_kernels
 from cklang.toolchain.compilers import find_toolchain, run_tool
@@ -121,10 +121,28 @@ def test_only_the_functions_are_compiled(headers: bool, library: Path) -> None:
     environment = {**os.environ, "CKLANG_PREBUILT": str(library), "CKLANG_CACHE_DIR": str(cache)}
     if not headers:
         environment["CKLANG_CK_DIR"] = str(empty)
+    with knobs.scope(CKLANG_PREBUILT=str(library), CKLANG_CACHE_DIR=str(cache)):
+        assert shared_builder().is_compiled(*kernels[0])
     run_python("-c", _PROGRAM, env=environment, cwd=ROOT)
     (log,) = cache.glob("v1/stencil/*/*/log.txt")
     assert "comes from" in log.read_text()
     assert not (cache / "emulator").exists()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_folder_has_the_stencils_of_programs(tmp_path: Path) -> None:
+    """A program that runs at once elsewhere: its stencils are no essential ones."""
+    program = tmp_path / "normalise.py"
+    program.write_text(f"import beside\n{_PROGRAM}assert __name__ == '__main__'\n")
+    (tmp_path / "beside.py").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folder, "portable_library", library_path)
+        count = write_folder(tmp_path / "out", [], calls=[], programs=[program])
+    (file,) = bundle.bundles_in(((tmp_path / "out" / STENCILS, 0),))
+    wanted = {key.stencil.digest for key, _ in essential_kernels(["gfx942"], [ROWS])}
+    assert wanted <= {key.digest for key in file.keys}
+    assert len(file.keys) == count
+    assert "beside" not in sys.path
 
 
 def test_a_folder_that_is_not_empty_is_refused(

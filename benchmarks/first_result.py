@@ -6,8 +6,9 @@ a first call; ``--beside CHECKOUT`` those of another checkout in turn with them.
 
 ``python benchmarks/first_result.py --wheel WHEEL`` installs a wheel that has the emulator and
 stencils inside (``docs/dispatch.md``, *Compiled before anybody asks*) into a fresh environment, and
-times README's example there with an empty cache; with names of GPUs behind it, then an op of each
-family on each of them.
+times README's example there with an empty cache. Behind it may be programs, each of which is
+timed whole with an empty cache of its own (``examples/15_llama_block.py``), and names
+of GPUs, on each of which an op of each family is called then.
 """
 
 from __future__ import annotations
@@ -87,10 +88,13 @@ print(f"{time.perf_counter() - start:.2f}")
 """
 
 
-def measure_fresh(wheel: Path, gpus: Sequence[str] = ()) -> Iterator[tuple[str, float]]:
+def measure_fresh(
+    wheel: Path, gpus: Sequence[str] = (), programs: Sequence[Path] = ()
+) -> Iterator[tuple[str, float]]:
     """Yield what is done in a fresh environment and the seconds that it takes.
 
-    With the names of ``gpus``, an op of each family is called there (``wheel_families.py``).
+    ``programs`` begin with empty caches. With the names of ``gpus``, an op of each family is called
+    there (``wheel_families.py``).
     """
     here = str(Path(__file__).resolve().parent)
     with tempfile.TemporaryDirectory() as folder:
@@ -109,6 +113,12 @@ def measure_fresh(wheel: Path, gpus: Sequence[str] = ()) -> Iterator[tuple[str, 
             start = time.perf_counter()
             subprocess.run(command, check=True, env=environment, cwd=folder)
             yield what, time.perf_counter() - start
+        for program in programs:
+            own = {**environment, "CKLANG_CACHE_DIR": str(Path(folder, program.stem))}
+            start = time.perf_counter()
+            command = [str(python), str(program)]
+            subprocess.run(command, check=True, env=own, cwd=folder, stdout=subprocess.DEVNULL)
+            yield program.name, time.perf_counter() - start
         for gpu in gpus:
             subprocess.run(
                 [str(python), str(Path(here, "wheel_families.py")), gpu],
@@ -131,7 +141,10 @@ def _spread(values: Sequence[float]) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--wheel"]:
-        for what, seconds in measure_fresh(Path(sys.argv[2]).resolve(), sys.argv[3:]):
+        more = sys.argv[3:]
+        named = [Path(each).resolve() for each in more if each.endswith(".py")]
+        boards = [each for each in more if not each.endswith(".py")]
+        for what, seconds in measure_fresh(Path(sys.argv[2]).resolve(), boards, named):
             print(f"{what}: {seconds:.2f} s")
     else:
         others = [Path(each).resolve() for each in sys.argv[2:] if sys.argv[1] == "--beside"]

@@ -74,23 +74,25 @@ def _shared_out(slices: Sequence[Operation], axes: Sequence[int]) -> Operation |
     None if they do not; a slice, if one has all of it.
     """
     extents = slices[0].operands[0].type.shape
-    cut = [
-        axis for axis in axes if any(_bounds(each, axis) != (0, extents[axis]) for each in slices)
-    ]
+    cut = [axis for axis in axes if _by_bounds(slices, axis).keys() != {(0, extents[axis])}]
     for axis in cut:
-        by_bounds: dict[Bounds, list[Operation]] = {}
-        for each in slices:
-            by_bounds.setdefault(_bounds(each, axis), []).append(each)
+        by_bounds = _by_bounds(slices, axis)
         others = [other for other in cut if other != axis]
         chain = _chain(list(by_bounds), extents[axis])
-        pieces = [_shared_out(by_bounds[part], others) for part in chain]
-        if pieces and None not in pieces:
-            return Split(axis, tuple(piece for piece in pieces if piece is not None))
+        pieces = [_shared_out(by_bounds[bounds], others) for bounds in chain]
+        whole = tuple(piece for piece in pieces if piece is not None)
+        if chain and len(whole) == len(chain):
+            return Split(axis, whole)
     return None if cut else slices[-1]
 
 
-def _bounds(operation: Operation, axis: int) -> Bounds:
-    return bounds_of(operation, "start")[axis], bounds_of(operation, "stop")[axis]
+def _by_bounds(slices: Sequence[Operation], axis: int) -> Mapping[Bounds, Sequence[Operation]]:
+    """Return slices by their bounds along an axis."""
+    groups: dict[Bounds, list[Operation]] = {}
+    for slice_ in slices:
+        bounds = bounds_of(slice_, "start")[axis], bounds_of(slice_, "stop")[axis]
+        groups.setdefault(bounds, []).append(slice_)
+    return groups
 
 
 def _chain(bounds: Sequence[Bounds], end: Extent) -> Sequence[Bounds]:

@@ -53,7 +53,7 @@ def _piece(
     if not isinstance(piece, Split):
         return parts[piece.result], kept_axes(piece)
     axis = piece.axis
-    terms, kept = zip(*(_piece(each, parts, extents) for each in piece.pieces), strict=True)
+    terms, kept = zip(*(_piece(part, parts, extents) for part in piece.pieces), strict=True)
     if len(terms) == extents[axis] and set(kept) == {kept[0]} and axis not in kept[0]:
         # Each piece is an index along the axis, which none of them has.
         place = sum(other < axis for other in kept[0])

@@ -130,18 +130,22 @@ class Term:
             return self._operand(_FOLDED[op](mine, its))
         if op == "mul" and mine is not None and mine == 1.0:
             return right
-        mine_below, its_below = (self.emitter.with_added_axes(each.value) for each in (self, right))
-        if mine_below and its_below and mine_below.attrs == its_below.attrs:
-            # What has no axes added is a kernel's to compute; the rest are views of it.
-            below, other_below = (
-                self.emitter.term(each.operands[0]) for each in (mine_below, its_below)
-            )
-            dims = emitter.repeated_axes(mine_below)
-            return below.call(op, other_below).broadcast(self.shape, dims)
         return self.call(op, right)
 
     def __add__(self, other: Operand) -> Term:
-        return self._arithmetic("add", other)
+        total = self._added_below(other) if isinstance(other, Term) else None
+        return self._arithmetic("add", other) if total is None else total
+
+    def _added_below(self, right: Term) -> Term | None:
+        """Return the sum with a term if both only add the same axes of one element to others.
+
+        Kernels compute the sum of those; this is a view of it. None if they do not.
+        """
+        mine, its = (self.emitter.with_added_axes(term.value) for term in (self, right))
+        if mine is None or its is None or mine.attrs != its.attrs:
+            return None
+        below, other = (self.emitter.term(source.operands[0]) for source in (mine, its))
+        return (below + other).broadcast(self.shape, emitter.repeated_axes(mine))
 
     def __sub__(self, other: Operand) -> Term:
         return self._arithmetic("sub", other)

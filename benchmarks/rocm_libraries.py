@@ -48,6 +48,8 @@ LIBRARIES = {
     "rccl": "librccl1-tests",
 }
 """The package of each library's test programs."""
+HEADERS = "libamdhip64-dev"
+"""AMD's headers, which a test compares with ours."""
 
 
 class Verdict(Enum):
@@ -256,7 +258,7 @@ def main() -> None:
     debs = options.packages or folder
     folder.mkdir(parents=True, exist_ok=True)
     if not options.packages:
-        download((LIBRARIES[name] for name in names), options.suite, folder)
+        download([HEADERS, *(LIBRARIES[name] for name in names)], options.suite, folder)
     root = folder / "root"
     root.mkdir(exist_ok=True)
     unpack(debs, root)

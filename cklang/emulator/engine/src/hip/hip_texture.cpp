@@ -9,6 +9,7 @@
 #include "hip/memory.h"
 #include "hip/module.h"
 #include "hip/registered.h"
+#include "ops/handlers.h"
 
 namespace ckemu {
 
@@ -160,10 +161,28 @@ hipError_t set_sampling(const Sampling& wanted, Resource::Kind kind, Image& imag
   return hipSuccess;
 }
 
+/// What kernels read that were compiled with ROCm's own headers. Linear memory is the buffer that the first four words
+/// describe; what they would use for others, image instructions, is refused.
+void describe_buffer(const Image& image, u32 (&words)[16]) {
+  constexpr u8 kData[3][3] = {{1, 3, 10}, {2, 5, 12}, {4, 11, 14}};  // by bytes and number of channels
+  const ElementFormat format = image.format;
+  const bool is_signed = format.kind == ChannelKind::Signed;
+  const u32 number = format.kind == ChannelKind::Float ? 7 : (image.as_floats ? 0 : 4) + is_signed;
+  const u32 data = kData[format.bytes / 2][format.channels / 2];
+  const u64 base = reinterpret_cast<u64>(image.data);
+  words[0] = static_cast<u32>(base);
+  words[1] = static_cast<u32>(base >> 32) | static_cast<u32>(format.size()) << 16;
+  words[2] = static_cast<u32>(image.width);
+  for (u32 n = 0; n < 4; ++n) words[3] |= (n < format.channels ? 4 + n : n == 3 ? 1 : 0) << (3 * n);
+  words[3] |= current_device().spec->major == 9 ? number << 12 | data << 15 : unified_format(data, number) << 12;
+}
+
 /// Puts a record where kernels read it.
 hipError_t publish(void** handle, const Image& image, const Object& object, std::map<const void*, Object>& among) {
-  if (const hipError_t error = allocate(handle, sizeof(Image), MemoryType::Object); error != hipSuccess) return error;
-  std::memcpy(*handle, &image, sizeof image);
+  Record record{{}, image};
+  if (object.resource.kind == Resource::kLinear) describe_buffer(image, record.descriptors);
+  if (const hipError_t error = allocate(handle, sizeof record, MemoryType::Object); error != hipSuccess) return error;
+  std::memcpy(*handle, &record, sizeof record);
   const Guard guard(objects().lock);
   among[*handle] = object;
   return hipSuccess;

@@ -22,4 +22,10 @@ struct Image {
 };
 static_assert(sizeof(Image) == 48, "Image has the layout of cklang_hip::Image");
 
+/// What a texture or surface object points to: the descriptors that AMD's library has there, and ours.
+struct Record {
+  u32 descriptors[16];
+  Image image;
+};
+
 }  // namespace ckemu

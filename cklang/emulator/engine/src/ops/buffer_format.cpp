@@ -287,6 +287,12 @@ constexpr HandlerRow kBufferFormatRows[] = {
 
 }  // namespace
 
+u32 unified_format(u32 data, u32 number) {
+  u32 format = 0;
+  while (format < 63 && (kUnified.data[format] != data || kUnified.number[format] != number)) ++format;
+  return format;
+}
+
 HandlerRows buffer_format_handlers() { return kBufferFormatRows; }
 
 }  // namespace ckemu

@@ -39,6 +39,8 @@ HandlerRows lds_atomic_handlers();
 HandlerRows buffer_handlers();
 HandlerRows flat_handlers();
 HandlerRows buffer_format_handlers();
+/// RDNA's number of a pair of formats.
+u32 unified_format(u32 data, u32 number);
 HandlerRows fork_handlers();
 HandlerRows trig_preop_handlers();
 HandlerRows rdna_scalar_handlers();

@@ -246,7 +246,7 @@ __device__ Texel texel_of(const T& value)
         return {{word_of_value(value)}};
 }
 
-/// The record behind a texture or surface object.
+/// The record behind a texture or surface object, behind 64 bytes that ROCm's headers read.
 template <typename Handle>
 __device__ Image image_of(Handle handle)
 {
@@ -255,7 +255,7 @@ __device__ Image image_of(Handle handle)
     {
         Part first, second, third;
     };
-    const auto* parts = (const Global<Part>*)handle;
+    const auto* parts = (const Global<Part>*)handle + 4;
     return __builtin_bit_cast(Image, Parts{parts[0], parts[1], parts[2]});
 }
 

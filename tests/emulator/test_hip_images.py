@@ -90,7 +90,8 @@ def test_code_of_rocms_headers_reads_linear_memory(
     arch: str, four: str, one: str, dtype: type
 ) -> None:
     kind = "iuf".index(np.dtype(dtype).kind)
-    texels, result = (100 * np.arange(-20, 20)).astype(dtype), np.zeros(64, np.uint32)
+    texels: np.ndarray = (100 * np.arange(-20, 20)).astype(dtype)
+    result = np.zeros(64, np.uint32)
     module = assembled({"fetch": _FETCH.format(four=four, one=one)}, arch)
     try:
         memory = ok(hip().hipMalloc(texels.nbytes))

@@ -173,6 +173,17 @@ def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: i
 
 
 @pytest.mark.usefixtures("compiler")
+def test_tiles_of_one_block_of_k() -> None:
+    """The products of each warp tile are scaled while the next one is multiplied."""
+    wide: dict[str, Any] = {"tile": (128, 128, 128), "warp_tile": (32, 32, 16), "block_per_cu": 2}
+    chosen = algorithm(tile_k=128, vector_d=(4,))
+    over(both, "gfx942", "fp8_fnuz", (EVEN[1], LONG), replace(chosen, **wide))
+    over(integers, "gfx942", "i8", EVEN[1:], chosen)
+    shares = replace(chosen, stream_k=True, reduction=Reduction.ATOMIC)
+    over(both, "gfx942", "fp8_fnuz", EVEN[1:], shares)
+
+
+@pytest.mark.usefixtures("compiler")
 def test_shares_of_k_begin_inside_blocks(covered: Covered) -> None:
     kinds: tuple[dict[str, Any], ...] = (
         {"split_k": 4, "reduction": Reduction.WORKSPACE},
@@ -195,8 +206,11 @@ def test_batches_and_groups(covered: Covered) -> None:
 @pytest.mark.usefixtures("compiler")
 def test_a_and_b_alone(covered: Covered) -> None:
     over(activations, "gfx950", "fp8", (*EVEN, LONG), algorithm(tile_k=128))
-    # Lanes side by side have sums in one column then, not in one row.
+    # Lanes side by side have sums in one column then, not in one row; or in rows of four columns.
     over(activations, "gfx950", "fp8", EVEN[:1], algorithm(tile_k=128, transpose_c=True))
+    four: dict[str, Any] = {"tile": (64, 16, 16), "warps": (1, 1, 1), "warp_tile": (64, 4, 16)}
+    chosen = replace(algorithm(vector=1), **four)
+    over(activations, "gfx942", "f16", EVEN[:1], chosen)
     covered("block scales of A", "fp8 fp8 bf16", "gfx950")
     wmma: dict[str, Any] = {"warps": (4, 2, 1), "warp_tile": (16, 16, 16), "vector_d": (4,)}
     chosen = replace(algorithm(tile_k=32, vector=4, vector_e=4), **wmma)

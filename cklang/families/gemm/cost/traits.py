@@ -206,26 +206,31 @@ def registers_wanted(
 def sets_of_sums(signature: Signature, algorithm: Algorithm) -> float:
     """Return how many f32 for each element of a tile a kernel keeps: those of a block are scaled.
 
-    Where one instruction multiplies a whole block, its sums are scaled while others are computed.
-    As compiled for gfx950, a tile of 128x128x128 in fp8 wants 239 registers so.
+    Where a tile is one block of K, the products of one warp tile after the other are. As compiled
+    for gfx942 with two workgroups a compute unit, a tile of 128x128x128 in fp8 wants 256 registers
+    and 4 spills, of 254 by this estimate; for gfx950 it wants 231, of 242.
     """
     s, a = signature, algorithm
     if not s.block_k or is_mx(s, a):
         return 1
-    return 1.5 if s.block_k == a.tile[2] == a.warp_tile[2] else 2
+    if s.block_k != a.tile[2]:
+        return 2
+    warp_tiles = math.prod(a.tile[i] // (a.warps[i] * a.warp_tile[i]) for i in (0, 1))
+    return 1 + 1 / warp_tiles
 
 
 def scale_registers(signature: Signature, algorithm: Algorithm) -> int:
     """Return the registers of the exponents that matrix instructions take.
 
-    For each row and column of a lane 16 bytes along K, and those of two tiles. As compiled for
-    gfx950, a tile of 128x128x256 in fp4 wants 272 registers so, of 264 by this estimate.
+    For each row and column of a lane 16 bytes along K, and a copy of them. As compiled for gfx950,
+    a tile of 128x128x256 in fp4 wants 272 registers so, of 264 by this estimate; one of 128x128x128
+    223, of 216; one of 256x256x128 531, of 520.
     """
     s, a = signature, algorithm
     if not (s.block_k and is_mx(s, a)):
         return 0
     lines = sum(a.tile[i] // (a.warps[i] * a.warp_tile[i]) for i in (0, 1))
-    return lines * (ACCESS_BYTES // 4 + 2 * max(1, a.tile[2] // s.block_k // 4))
+    return 2 * lines * (ACCESS_BYTES // 4)
 
 
 def spilled_registers(signature: Signature, algorithm: Algorithm, spec: ArchSpec) -> float:

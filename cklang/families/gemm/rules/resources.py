@@ -5,7 +5,7 @@ The sizes follow the pinned CK Tile tree and our epilogue, which keeps accumulat
 """
 
 from cklang.arch import ArchSpec
-from cklang.families.gemm.cost.traits import registers_wanted
+from cklang.families.gemm.cost.traits import registers_wanted, scale_registers, sets_of_sums
 from cklang.families.gemm.key import Algorithm, Signature
 from cklang.families.gemm.pipelines import PIPELINES
 
@@ -69,7 +69,8 @@ def registers(a: Algorithm, s: Signature, spec: ArchSpec) -> int:
         wave_size=spec.wave_size,
         bytes_a=s.dtype_a.bits / 8,
         bytes_b=s.dtype_b.bits / 8,
-        accumulators=2 if s.block_k else 1,
+        accumulators=sets_of_sums(s, a),
+        scales=scale_registers(s, a),
     )
     return round(wanted)
 

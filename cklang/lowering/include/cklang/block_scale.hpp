@@ -58,7 +58,11 @@ struct BlockScale
         const auto* first =
             static_cast<const Stored*>(data) + static_cast<int64_t>(at_k) * stride_k;
         if constexpr(block % tile == 0)
-            return Number::read(first[static_cast<int64_t>(at / block) * stride]);
+        {
+            // No kernel writes its scales: a scalar load, which waits for no tile.
+            using Constant = const __attribute__((address_space(4))) Stored;
+            return Number::read(((Constant*)first)[static_cast<int64_t>(at / block) * stride]);
+        }
         else
         {
             constexpr auto distribution =
@@ -74,25 +78,6 @@ struct BlockScale
             });
             return read;
         }
-    }
-
-    /// The scales of a tile of `tile` rows or columns by `tile_k` of K, one for each element and
-    /// block of K, from `at` and block `at_k` on; zeros beyond their ends.
-    template <index_t tile, index_t tile_k, typename Distribution>
-    CK_TILE_DEVICE auto
-    load_blocks(index_t extent, index_t K, index_t at, index_t at_k, Distribution distribution) const
-    {
-        using namespace ck_tile;
-        static_assert(block == 1);
-        constexpr auto lengths = make_tuple(number<tile>{}, number<tile_k / block_k>{});
-        const auto blocks      = make_naive_tensor_view<address_space_enum::global>(
-            static_cast<const Stored*>(data),
-            make_tuple(extent, integer_divide_ceil(K, block_k)),
-            make_tuple(stride, stride_k),
-            number<1>{},
-            number<-1>{});
-        return load_tile(make_tile_window(
-            pad_tensor_view(blocks, lengths, sequence<true, true>{}), lengths, {at, at_k}, distribution));
     }
 
     private:

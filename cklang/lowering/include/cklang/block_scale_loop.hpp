@@ -17,11 +17,11 @@ template <typename Scale>
 constexpr bool mx_takes = std::is_same_v<Scale, NoScale> ||
                           std::is_same_v<Scale, BlockScale<E8m0Scale, 1, mx_block>>;
 
-/// Whether loops are as measured on gfx950: elsewhere they took longer so.
-#if defined(__gfx950__)
-inline constexpr bool is_gfx950 = true;
+/// Whether lanes can take a register of any of the sixteen beside them (row_newbcast).
+#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+inline constexpr bool has_row_broadcast = true;
 #else
-inline constexpr bool is_gfx950 = false;
+inline constexpr bool has_row_broadcast = false;
 #endif
 
 /// A tile as words: one of bytes that is carried round a loop would be split into its bytes.
@@ -78,6 +78,11 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         ck_tile::max(ScaleOf<ASource>::block_k, ScaleOf<BSource>::block_k);
     static constexpr index_t tiles_per_block = block_k / Shape::kK;
 
+    /// Whether a tile is one block of K: the products of each warp tile are scaled and added to the sums
+    /// while the next one is multiplied, so that one set of sums is enough.
+    static constexpr bool adds_at_once = !is_mx && tiles_per_block == 1 &&
+                                         !requires { BlockGemm::repeat_k; };
+
     static_assert(is_mx || (block_k > 0 && block_k % Shape::kK == 0)); // fp4 needs no scales
 
     CK_TILE_DEVICE static void run(typename Acc::DataType* acc,
@@ -110,6 +115,14 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         auto a_fragment = as.at(number<2>{});
         auto b_fragment = bs.at(number<2>{});
 
+        // A share of K may begin inside a block.
+        index_t block = amd_wave_read_first_lane(k / ck_tile::max(block_k, 1));
+        // Before any tile: whoever waits for a load waits for those before it.
+        const auto& scale_of_a = ScaleOf<ASource>::get(a);
+        const auto& scale_of_b = ScaleOf<BSource>::get(b);
+        auto of_a              = scales_ahead<0>(scale_of_a, M, K, m, k);
+        auto of_b              = scales_ahead<1>(scale_of_b, N, K, n, k);
+
         // Tiles beyond K load zeros.
         auto a_tile     = Carried{load_tile(a_memory)};
         auto b_tile     = Carried{load_tile(b_memory)};
@@ -120,9 +133,19 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             b_tile = Carried{load_tile(b_memory)};
         };
         BlockGemm block_gemm;
+        auto a_registers = registers<typename Pipeline::ADataType>(
+            BlockGemm::MakeABlockDistributionEncode());
+        auto b_registers = registers<typename Pipeline::BDataType>(
+            BlockGemm::MakeBBlockDistributionEncode());
         const auto fetch = [&] {
-            block_gemm.LocalPrefetch(
-                a_fragment, b_fragment, Pipeline::is_a_load_tr_v, Pipeline::is_b_load_tr_v);
+            if constexpr(adds_at_once)
+            {
+                read<Pipeline::is_a_load_tr_v.value>(a_registers, a_fragment);
+                read<Pipeline::is_b_load_tr_v.value>(b_registers, b_fragment);
+            }
+            else
+                block_gemm.LocalPrefetch(
+                    a_fragment, b_fragment, Pipeline::is_a_load_tr_v, Pipeline::is_b_load_tr_v);
         };
         // With a distribution, so that addresses are computed once.
         auto a_store    = window_of(a_lds, stored_a(a_tile.tile()));
@@ -153,8 +176,6 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         index_t rest = amd_wave_read_first_lane(integer_divide_ceil(K - k, Shape::kK));
         if constexpr(is_mx)
         {
-            auto of_a = exponents<0>(ScaleOf<ASource>::get(a), M, K, m, k);
-            auto of_b = exponents<1>(ScaleOf<BSource>::get(b), N, K, n, k);
             for(; rest > 0; --rest)
                 take([&] {
                     const auto taken_a = of_tile(of_a);
@@ -164,49 +185,38 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         }
         else
         {
-            // A share of K may begin inside a block.
-            index_t block = amd_wave_read_first_lane(k / block_k);
             index_t tiles = amd_wave_read_first_lane((block_k - k % block_k) / Shape::kK);
             const index_t last = integer_divide_ceil(K, block_k) - 1;
-            auto rows_of_a     = row_scales(ScaleOf<ASource>::get(a), M, K, m, block);
-            const auto of_b    = [&](index_t place) {
-                return scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, place);
+            const auto block_b = [&](index_t place) {
+                return scales<1, Shape::kN>(scale_of_b, N, n, place);
             };
-            // Where one instruction takes a block, parts are added while others are computed, and take
-            // fewer registers; their scales are loaded a block ahead.
-            constexpr bool adds_at_once =
-                Shape::kK == block_k && Shape::WarpTile::at(number<2>{}) == block_k;
-            auto next_b = of_b(block);
+            auto next_b = block_b(block);
             for(; rest > 0; rest -= tiles, tiles = tiles_per_block, ++block)
             {
+                const auto scale_b = next_b;
+                next_b             = block_b(ck_tile::min(block + 1, last));
                 const auto scale_a = [&] {
                     if constexpr(rows_are_shared)
-                        return rows_of_a.template take<1>();
+                        return of_a.template take<1>();
                     else
-                        return scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, m, block);
+                        return scales<0, Shape::kM>(scale_of_a, M, m, block);
                 }();
-                const auto scale_b = adds_at_once ? next_b : of_b(block);
-                if constexpr(adds_at_once)
-                    next_b = of_b(ck_tile::min(block + 1, last));
-                auto part = Acc::make();
-                clear_tile(part);
-                const auto add_part = [&] {
-                    if constexpr(rows_are_shared)
-                        add(sums, part, of_rows(scale_a), scale_b);
-                    else
-                        add(sums, part, scale_a, scale_b);
-                };
                 if constexpr(adds_at_once)
                     take([&] {
-                        block_gemm(part, a_fragment, b_fragment);
-                        add_part();
+                        with_scales(scale_a, scale_b, [&](const auto&... of) {
+                            add_products(sums, a_registers, b_registers, of...);
+                        });
                     });
                 else
                 {
+                    auto part = Acc::make();
+                    clear_tile(part);
                     tiles = ck_tile::min(tiles, rest);
                     for(index_t i = 0; i < tiles; ++i)
                         take([&] { block_gemm(part, a_fragment, b_fragment); });
-                    add_part();
+                    with_scales(scale_a, scale_b, [&](const auto&... of) {
+                        add<0>(sums, part, of...);
+                    });
                 }
             }
         }
@@ -276,13 +286,10 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     template <typename Window, typename Tile>
     CK_TILE_DEVICE static auto window_of(const Window& window, const Tile& tile)
     {
-        if constexpr(is_gfx950)
-            return ck_tile::make_tile_window(window.get_bottom_tensor_view(),
-                                             window.get_window_lengths(),
-                                             window.get_window_origin(),
-                                             tile.get_tile_distribution());
-        else
-            return window;
+        return ck_tile::make_tile_window(window.get_bottom_tensor_view(),
+                                         window.get_window_lengths(),
+                                         window.get_window_origin(),
+                                         tile.get_tile_distribution());
     }
 
     template <index_t axis, index_t tile, typename Scale>
@@ -305,6 +312,19 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             return BlockGemm::template exponents<axis>(scale, extent, K, at, k);
     }
 
+    /// Scales that are loaded for several blocks of K at once.
+    template <index_t axis, typename Scale>
+    CK_TILE_DEVICE static auto
+    scales_ahead(const Scale& scale, index_t extent, index_t K, index_t at, index_t k)
+    {
+        if constexpr(is_mx)
+            return exponents<axis>(scale, extent, K, at, k);
+        else if constexpr(axis == 0 && rows_are_shared)
+            return row_scales(scale, extent, K, at, k / block_k);
+        else
+            return 0; // of no use
+    }
+
     template <typename Exponents>
     CK_TILE_DEVICE static auto of_tile(Exponents& exponents)
     {
@@ -314,14 +334,16 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             return exponents.take();
     }
 
+    /// How the sums are spread over registers and lanes.
+    using Encoding = ck_tile::remove_cvref_t<
+        decltype(Acc::Type::get_tile_distribution().get_static_tile_distribution_encoding())>;
+
     /// For each sum of a thread, which of its rows (axis 0) or columns it is in: of the loops over
     /// a thread's elements, those that run along the axis count. Plain loops, since a template for
     /// each element would take as long to compile as the pipeline.
     template <index_t axis>
     CK_TILE_DEVICE static constexpr auto places()
     {
-        using Encoding = ck_tile::remove_cvref_t<
-            decltype(Acc::Type::get_tile_distribution().get_static_tile_distribution_encoding())>;
         std::array<index_t, Acc::size> found{};
         for(index_t i = 0; i < Acc::size; ++i)
         {
@@ -348,16 +370,28 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         return last + 1;
     }();
 
-    /// Whether A has scales of rows, and sixteen lanes side by side have sums in the same rows, as they
-    /// do unless an instruction computes the transposed product: each of them loads the scales of one
-    /// row in sixteen, and the others take them from it.
+    static constexpr index_t lanes = 16;
+
+    /// Whether sixteen lanes side by side have sums in the same rows: the lowest digit of a lane's number
+    /// is a column then.
+    static constexpr bool lanes_share_rows = [] {
+        constexpr auto majors  = Encoding::ps_to_rhss_major_.at(ck_tile::number<Encoding::NDimP - 1>{});
+        constexpr auto minors  = Encoding::ps_to_rhss_minor_.at(ck_tile::number<Encoding::NDimP - 1>{});
+        constexpr index_t last = majors.size() - 1;
+        if constexpr(majors.at(last) != 2)
+            return false;
+        else
+            return Encoding::hs_lengthss_.at(ck_tile::number<1>{}).at(minors.at(last)) % lanes == 0;
+    }();
+
+    /// Whether A has scales of rows that each of sixteen lanes loads for one row in sixteen, and the others
+    /// take from it.
     static constexpr bool rows_are_shared = [] {
         if constexpr(std::is_same_v<ScaleA, NoScale>)
             return false;
         else
-            return is_gfx950 && !Problem::TransposeC && ScaleA::block % Shape::kM != 0;
+            return has_row_broadcast && lanes_share_rows && ScaleA::block % Shape::kM != 0;
     }();
-    static constexpr index_t lanes = 16;
 
     /// Where the scales of a lane's rows begin.
     struct Rows
@@ -373,25 +407,20 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     CK_TILE_DEVICE static auto
     row_scales(const Scale& scale, index_t extent, index_t K, index_t at, index_t block)
     {
-        if constexpr(rows_are_shared)
+        using Stored = typename Scale::Stored;
+        ScaleRuns<Stored, Rows> runs{static_cast<const Stored*>(scale.data),
+                                     scale.stride_k,
+                                     {},
+                                     block,
+                                     ck_tile::integer_divide_ceil(K, block_k)};
+        for(index_t i = 0; i < Rows::count; ++i)
         {
-            using Stored = typename Scale::Stored;
-            ScaleRuns<Stored, Rows> runs{static_cast<const Stored*>(scale.data),
-                                         scale.stride_k,
-                                         {},
-                                         block,
-                                         ck_tile::integer_divide_ceil(K, block_k)};
-            for(index_t i = 0; i < Rows::count; ++i)
-            {
-                const index_t place = i * lanes + ck_tile::get_lane_id() % lanes;
-                const index_t row   = at + row_at(ck_tile::min(place, rows - 1));
-                runs.rows.at[i] = ck_tile::min(row, extent - 1) / Scale::block * scale.stride;
-            }
-            runs.load();
-            return runs;
+            const index_t place = i * lanes + ck_tile::get_lane_id() % lanes;
+            const index_t row   = at + row_at(ck_tile::min(place, rows - 1));
+            runs.rows.at[i] = ck_tile::min(row, extent - 1) / Scale::block * scale.stride;
         }
-        else
-            return 0; // of no use
+        runs.load();
+        return runs;
     }
 
     /// Which row of a tile a thread's row `place` is.
@@ -415,9 +444,24 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             container_concat(detail::get_partition_index(distribution), ys))[number<0>{}];
     }
 
+    /// Calls `apply` with the scales of all rows of a thread, from those that its neighbours have, and
+    /// with those of its columns, unless all are in one block: rows' scales are then products.
+    template <typename ScalesA, typename ScalesB, typename Apply>
+    CK_TILE_DEVICE static void
+    with_scales(const ScalesA& of_a, const ScalesB& of_b, const Apply& apply)
+    {
+        if constexpr(!rows_are_shared)
+            apply(of_a, of_b);
+        else if constexpr(std::is_arithmetic_v<ScalesB>)
+            apply(of_rows(of_a, [&](auto row) { return ScaleA::Number::product(row, of_b); }),
+                  NoScale{});
+        else
+            apply(of_rows(of_a, [](auto row) { return row; }), of_b);
+    }
+
     /// The scales of all rows of a thread, from those that its neighbours have.
-    template <typename Runs>
-    CK_TILE_DEVICE static auto of_rows(const Runs& runs)
+    template <typename Runs, typename Change>
+    CK_TILE_DEVICE static auto of_rows(const Runs& runs, const Change& change)
     {
         using Number = typename ScaleA::Number;
         using Stored = typename Number::Stored;
@@ -426,7 +470,7 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         for(index_t i = 0; i < Rows::count; ++i)
         {
             const auto bytes = static_cast<std::conditional_t<sizeof(Stored) == 4, int, signed char>>(runs[i][0]);
-            own[i] = __builtin_bit_cast(int, Number::read(__builtin_bit_cast(Stored, bytes)));
+            own[i] = __builtin_bit_cast(int, change(Number::read(__builtin_bit_cast(Stored, bytes))));
         }
         std::array<Read, rows> all;
         ck_tile::static_for<0, rows, 1>{}([&](auto row) {
@@ -449,25 +493,72 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             return scales[place];
     }
 
-    template <typename Sums, typename Part, typename ScalesA, typename ScalesB>
+    /// A lane's part of a tile of an operand.
+    template <typename T, typename Encoding>
+    CK_TILE_DEVICE static auto registers(Encoding encoding)
+    {
+        return ck_tile::make_static_distributed_tensor<T>(
+            ck_tile::make_static_tile_distribution(encoding));
+    }
+
+    template <bool transposed, typename Tile, typename Window>
+    CK_TILE_DEVICE static void read(Tile& tile, const Window& window)
+    {
+        if constexpr(transposed)
+            tile = ck_tile::load_tile_transpose(window);
+        else
+            ck_tile::load_tile(tile, window);
+    }
+
+    /// Adds A B to the sums, one warp tile after the other.
+    template <typename Sums, typename A, typename B, typename ScalesA, typename ScalesB>
+    CK_TILE_DEVICE static void add_products(
+        Sums& sums, const A& a, const B& b, const ScalesA& scales_a, const ScalesB& scales_b)
+    {
+        using namespace ck_tile;
+        using Warp = typename BlockGemm::WarpGemm;
+        using Part = typename Warp::CWarpTensor;
+        static_for<0, BlockGemm::MIterPerWarp, 1>{}([&](auto i) {
+            static_for<0, BlockGemm::NIterPerWarp, 1>{}([&](auto j) {
+                Part part;
+                clear_tile(part);
+                static_for<0, BlockGemm::KIterPerWarp, 1>{}([&](auto k) {
+                    typename Warp::AWarpTensor of_a;
+                    typename Warp::BWarpTensor of_b;
+                    of_a.get_thread_buffer() = a.get_y_sliced_thread_data(
+                        merge_sequences(sequence<i, k>{}, BlockGemm::a_warp_y_index_zeros),
+                        merge_sequences(sequence<1, 1>{}, BlockGemm::a_warp_y_lengths));
+                    of_b.get_thread_buffer() = b.get_y_sliced_thread_data(
+                        merge_sequences(sequence<j, k>{}, BlockGemm::b_warp_y_index_zeros),
+                        merge_sequences(sequence<1, 1>{}, BlockGemm::b_warp_y_lengths));
+                    Warp{}(part, of_a, of_b);
+                });
+                constexpr index_t place = i * BlockGemm::NIterPerWarp + j;
+                add<place * Part::get_thread_buffer_size()>(sums, part, scales_a, scales_b);
+            });
+        });
+    }
+
+    /// Adds a part of the sums that begins at `first`.
+    template <index_t first, typename Sums, typename Part, typename ScalesA, typename ScalesB>
     CK_TILE_DEVICE static void
     add(Sums& sums, const Part& part, const ScalesA& scales_a, const ScalesB& scales_b)
     {
         constexpr auto rows    = places<0>();
         constexpr auto columns = places<1>();
 #pragma unroll
-        for(index_t i = 0; i < Acc::size; ++i)
+        for(index_t i = 0; i < Part::get_thread_buffer_size(); ++i)
         {
-            const auto sum = part.get_thread_buffer()[i];
-            auto& total    = sums.get_thread_buffer()(i);
-            if constexpr(std::is_same_v<ScaleB, NoScale>)
-                total += ScaleA::Number::scaled(sum, at(scales_a, rows[i]));
-            else if constexpr(std::is_same_v<ScaleA, NoScale>)
-                total += ScaleB::Number::scaled(sum, at(scales_b, columns[i]));
+            const auto sum   = part.get_thread_buffer()[i];
+            auto& total      = sums.get_thread_buffer()(first + i);
+            const index_t row = rows[first + i], column = columns[first + i];
+            if constexpr(std::is_same_v<ScalesB, NoScale>)
+                total += ScaleA::Number::scaled(sum, at(scales_a, row));
+            else if constexpr(std::is_same_v<ScalesA, NoScale>)
+                total += ScaleB::Number::scaled(sum, at(scales_b, column));
             else
                 total += ScaleA::Number::scaled(
-                    sum,
-                    ScaleA::Number::product(at(scales_a, rows[i]), at(scales_b, columns[i])));
+                    sum, ScaleA::Number::product(at(scales_a, row), at(scales_b, column)));
         }
     }
 };

@@ -14,7 +14,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from kernelbench import row_sum, scaled
+from kernelbench_ops import pointwise, row_sum, scaled
 
 import cklang as ck
 
@@ -59,8 +59,8 @@ CASES: tuple[tuple[Any, int, int], ...] = (
     (transposed, 1024, 1024),
     (transposed, 4096, 4096),
     (added_transposed, 1024, 1024),
-    (scaled, 1024, 4096),
-    (scaled, 16384, 4096),
+    (pointwise(scaled), 1024, 4096),
+    (pointwise(scaled), 16384, 4096),
     (row_sum, 64, 65536),
     (row_sum, 512, 131072),
     (row_sum, 4096, 4096),

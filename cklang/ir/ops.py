@@ -213,7 +213,7 @@ _POOLING = tuple(
         numpy=numpy,
         attrs=(
             *_attrs(AttrKind.AXES, "axes"),
-            *_attrs(AttrKind.EXTENTS, "size", "step", "before"),
+            *_attrs(AttrKind.EXTENTS, "size", "step", "before", "dilation"),
             *_attrs(AttrKind.INT, *more),
         ),
         shape=pooling.POOL_SHAPE,

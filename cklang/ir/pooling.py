@@ -6,7 +6,8 @@ over the image. Others, and what gradients differentiate, are windows along one 
 (:func:`maxima`, :func:`means`): the first, second... elements of all windows are read at indices,
 and their maxima or sums computed element by element, along channels in vectors. Indices beyond the
 axis are limited to it: a window that begins before the first element, or ends behind the last, has
-that element itself, so its maximum is that of its elements. A mean takes zeros there.
+that element itself, so its maximum is that of its elements; with dilation it takes -inf there. A
+mean takes zeros.
 """
 
 import math
@@ -42,7 +43,10 @@ class Appender(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """Windows along one axis: so many of ``size`` elements, each ``step`` behind the one before."""
+    """Windows along one axis: so many of ``size`` elements, each ``step`` behind the one before.
+
+    Elements of a window are ``dilation`` apart.
+    """
 
     axis: int
     count: Extent
@@ -50,16 +54,18 @@ class Windows:
     step: int
     before: int
     """How far the first window begins before the axis, and the last one may end behind it."""
+    dilation: int = 1
 
 
-def window_count(extent: Extent, size: int, step: int, before: int) -> Extent:
+def window_count(extent: Extent, size: int, step: int, before: int, dilation: int = 1) -> Extent:
     """Return how many windows an axis has; below 1 if not even one fits.
 
     Example:
         >>> window_count(112, size=3, step=2, before=1)
         56
     """
-    count: Extent = (extent + (2 * before - size)) // step + 1
+    reach = (size - 1) * dilation + 1
+    count: Extent = (extent + (2 * before - reach)) // step + 1
     return count
 
 
@@ -89,13 +95,13 @@ def _pooled(to: Appender, x: Value, along: Sequence[Windows], op: str, **more: A
     shape = list(x.type.shape)
     for windows in along:
         shape[windows.axis] = windows.count
-    rows = ((windows.axis, windows.size, windows.step, windows.before) for windows in along)
+    rows = ((own.axis, own.size, own.step, own.before, own.dilation) for own in along)
     columns = zip(*rows, strict=True)
     attrs: dict[str, Attr] = dict(zip(_ATTRS, columns, strict=True))
     return to.append(op, x, shape=tuple(shape), **attrs, **more)
 
 
-_ATTRS = ("axes", "size", "step", "before")
+_ATTRS = ("axes", "size", "step", "before", "dilation")
 
 
 def windows_of(operation: Operation) -> tuple[Windows, ...]:
@@ -109,8 +115,9 @@ def windows_of(operation: Operation) -> tuple[Windows, ...]:
             size=size,
             step=step,
             before=before,
+            dilation=dilation,
         )
-        for axis, size, step, before in (map(int, map(str, row)) for row in rows)
+        for axis, size, step, before, dilation in (map(int, map(str, row)) for row in rows)
     )
 
 
@@ -126,7 +133,11 @@ def maxima(to: Appender, x: Value, along: Sequence[Windows]) -> Value:
     """Return :func:`max_pooled` along one axis after the other."""
     dtype = x.type.dtype
     for windows in along:
-        taps = [_tap(to, x, windows, place) for place in _places(to, windows)]
+        apart = windows.dilation > 1
+        taps = [
+            _within(to, x, windows, place, -math.inf) if apart else _tap(to, x, windows, place)
+            for place in _places(to, windows)
+        ]
         x = _cast(to, reduce(partial(to.append, "maximum"), taps), dtype)
     return x
 
@@ -134,19 +145,15 @@ def maxima(to: Appender, x: Value, along: Sequence[Windows]) -> Value:
 def means(to: Appender, x: Value, along: Sequence[Windows], *, counts_padding: bool) -> Value:
     """Return :func:`avg_pooled` along one axis after the other."""
     for windows in along:
-        extent = to.append(EXTENT, x, axis=windows.axis)
-        taps, counts = list[Value](), list[Value]()
-        for place in _places(to, windows):
-            tap = _tap(to, x, windows, place)
-            if windows.before:
-                inside = _inside(to, place, extent)
-                counts.append(_cast(to, inside, f32))
-                is_element = _spread(to, inside, tap.type.shape, (windows.axis,))
-                tap = to.append("where", is_element, tap, _number(to, 0.0, tap.type.shape))
-            taps.append(tap)
+        places = list(_places(to, windows))
+        if windows.before:
+            taps = [_within(to, x, windows, place, 0.0) for place in places]
+        else:
+            taps = [_tap(to, x, windows, place) for place in places]
         total = reduce(partial(to.append, "add"), taps)
-        if counts and not counts_padding:
-            count = reduce(partial(to.append, "add"), counts)
+        if windows.before and not counts_padding:
+            inside = (_cast(to, _inside(to, x, windows, place), f32) for place in places)
+            count = reduce(partial(to.append, "add"), inside)
         else:
             count = to.append("constant", value=float(windows.size))
         axes = (windows.axis,) * count.type.rank
@@ -159,19 +166,27 @@ def _tap(to: Appender, x: Value, windows: Windows, place: Value) -> Value:
     return _cast(to, to.append(TAKE, x, place, axis=windows.axis), f32)
 
 
+def _within(to: Appender, x: Value, windows: Windows, place: Value, fill: float) -> Value:
+    """Return the element at an index of each window, or a number where there is none."""
+    tap = _tap(to, x, windows, place)
+    is_element = _spread(to, _inside(to, x, windows, place), tap.type.shape, (windows.axis,))
+    return to.append("where", is_element, tap, _number(to, fill, tap.type.shape))
+
+
 def _places(to: Appender, windows: Windows) -> Iterator[Value]:
     """Yield, for each element of a window, its index in every window."""
     shape = (windows.count,)
     starts = to.append(ARANGE, shape=shape)
     if windows.step != 1:
         starts = to.append("mul", starts, _number(to, windows.step, shape))
-    for tap in range(-windows.before, windows.size - windows.before):
+    for number in range(windows.size):
+        tap = number * windows.dilation - windows.before
         yield to.append("add", starts, _number(to, tap, shape)) if tap else starts
 
 
-def _inside(to: Appender, places: Value, extent: Value) -> Value:
+def _inside(to: Appender, x: Value, windows: Windows, places: Value) -> Value:
     """Return which indices are those of elements."""
-    shape = places.type.shape
+    extent, shape = to.append(EXTENT, x, axis=windows.axis), places.type.shape
     first = to.append("ge", places, _number(to, 0, shape))
     last = to.append("lt", places, _spread(to, extent, shape, ()))
     return to.append("logical_and", first, last)
@@ -201,20 +216,23 @@ def windowed(
     size: Sequence[int],
     step: Sequence[int],
     before: Sequence[int],
+    dilation: Sequence[int],
 ) -> Array:
     """Return the elements of all windows, along as many axes more as windows have.
 
     Example:
-        >>> windowed(np.arange(4.0), 9, [0], [3], [2], [1])
+        >>> windowed(np.arange(4.0), 9, [0], [3], [2], [1], [1])
         array([[9., 0., 1.],
                [1., 2., 3.]])
     """
     pads, steps = [(0, 0)] * x.ndim, [slice(None)] * x.ndim
+    reach = [(own - 1) * apart + 1 for own, apart in zip(size, dilation, strict=True)]
+    inner = [slice(None, None, apart) for apart in dilation]
     for axis, every, own in zip(axes, step, before, strict=True):
         pads[axis], steps[axis] = (own, own), slice(None, None, every)
     padded = np.pad(x, pads, constant_values=fill)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(size), tuple(axes))
-    return np.asarray(windows[tuple(steps)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(reach), tuple(axes))
+    return np.asarray(windows[(*steps, *inner)])
 
 
 def largest(x: Array, *, shape: object = None, **windows: Any) -> Array:
@@ -244,22 +262,24 @@ def _last(axes: Sequence[int]) -> tuple[int, ...]:
 def _shape(shapes: tuple[Shape, ...], attrs: AttrMap, declared: Shape | None) -> Shape | None:
     (shape,), columns = shapes, (attrs[name] for name in _ATTRS)
     extents: dict[int, Extent | None] = dict(enumerate(shape))
-    for axis, size, step, before in zip(*columns, strict=True):
-        extents[axis] = _count(extents.get(axis), size, step, before)
+    for axis, *windows in zip(*columns, strict=True):
+        extents[axis] = _count(extents.get(axis), *windows)
     return declared if tuple(extents.values()) == declared else None
 
 
-def _count(extent: Extent | None, size: int, step: int, before: int) -> Extent | None:
+def _count(
+    extent: Extent | None, size: int, step: int, before: int, dilation: int
+) -> Extent | None:
     """Return how many windows an axis has; None if there is no axis, or none fits."""
-    if extent is None or min(size, step) < 1 or 2 * before not in range(size + 1):
+    if extent is None or min(size, step, dilation) < 1 or 2 * before not in range(size + 1):
         return None
-    count = window_count(extent, size, step, before)
+    count = window_count(extent, size, step, before, dilation)
     return None if isinstance(count, int) and count < 1 else count
 
 
 POOL_SHAPE = ShapeRule(
-    text="each axis of `axes` has (extent + 2 before - size) // step + 1 windows, one or more, "
-    "`before` at most half of `size`; the others stay",
+    text="each axis of `axes` has (extent + 2 before - dilation (size - 1) - 1) // step + 1 "
+    "windows, one or more, `before` at most half of `size`; the others stay",
     apply=_shape,
     declared=True,
 )

@@ -66,9 +66,14 @@ def predict(
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
     constants_of(opened.spec.name, board)  # before the call takes its time
+
+    def call() -> None:
+        op(*args, device=opened.name, **kwargs)
+        opened.synchronize()  # a call on arrays of the device does not wait
+
     with nullcontext() if compiler is None else using(compiler=compiler):
         return prediction.predict(
-            lambda: op(*args, device=opened.name, **kwargs),
+            call,
             board=board,
             caches=caches,
             workgroups=workgroups,

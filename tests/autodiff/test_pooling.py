@@ -25,17 +25,20 @@ from tests.support.written_ops import expression_op
 Pair = tuple[int, int]
 
 
-def pooled(kind: str, extents: Pair, size: Pair, step: Pair, pads: Pair, counts: bool) -> Function:
+def pooled(
+    kind: str, extents: Pair, size: Pair, step: Pair, pads: Pair, apart: Pair, counts: bool
+) -> Function:
     """Return the pooling of an image [2, H, W, 3]."""
     builder = Builder("pool")
     x = builder.param("x", f32[2, extents[0], extents[1], 3])
     windows = [
         Windows(
             axis=axis + 1,
-            count=window_count(extents[axis], size[axis], step[axis], pads[axis]),
+            count=window_count(extents[axis], size[axis], step[axis], pads[axis], apart[axis]),
             size=size[axis],
             step=step[axis],
             before=pads[axis],
+            dilation=apart[axis],
         )
         for axis in (0, 1)
     ]
@@ -44,14 +47,16 @@ def pooled(kind: str, extents: Pair, size: Pair, step: Pair, pads: Pair, counts:
     return builder.finish(avg_pooled(Emitter(builder), x, windows, counts_padding=counts))
 
 
-def by_windows(kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, counts: bool) -> Any:
+def by_windows(
+    kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, apart: Pair, counts: bool
+) -> Any:
     """Return the gradient window by window."""
     dx = np.zeros(x.shape)
     for row, column in product(range(dy.shape[1]), range(dy.shape[2])):
         starts = (row * step[0] - pads[0], column * step[1] - pads[1])
         rows, columns = (
-            range(max(start, 0), min(start + own, extent))
-            for start, own, extent in zip(starts, size, x.shape[1:3], strict=True)
+            [at for at in range(start, start + own * every, every) if 0 <= at < extent]
+            for start, own, every, extent in zip(starts, size, apart, x.shape[1:3], strict=True)
         )
         places = list(product(rows, columns))
         window = np.stack([x[:, i, j] for i, j in places])
@@ -63,14 +68,16 @@ def by_windows(kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, c
     return dx
 
 
-def by_torch(kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, counts: bool) -> Any:
+def by_torch(
+    kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, apart: Pair, counts: bool
+) -> Any:
     """Return the gradient of torch in float64."""
     import torch
 
     image = torch.from_numpy(np.moveaxis(x, -1, 1).astype("d")).requires_grad_()
     functional: Any = torch.nn.functional
     if kind == "max":
-        y = functional.max_pool2d(image, size, step, pads)
+        y = functional.max_pool2d(image, size, step, pads, apart)
     else:
         y = functional.avg_pool2d(image, size, step, pads, count_include_pad=counts)
     (dx,) = torch.autograd.grad(y, image, torch.from_numpy(np.moveaxis(dy, -1, 1).astype("d")))
@@ -86,25 +93,36 @@ ORACLES = [by_windows, *([by_torch] if importlib.util.find_spec("torch") else []
     size=st.tuples(st.integers(1, 4), st.integers(1, 5)),
     step=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     pads=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    apart=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     counts=st.booleans(),
     seed=st.integers(0, 99),
 )
-@example("max", (6, 1), (3, 1), (2, 1), (1, 0), False, 0)
+@example("max", (6, 1), (3, 1), (2, 1), (1, 0), (1, 1), False, 0)
+@example("max", (7, 5), (3, 2), (2, 1), (1, 1), (3, 2), False, 0)
 @settings(max_examples=60, deadline=None)
 def test_gradients_of_distinct_elements(
-    kind: str, extents: Pair, size: Pair, step: Pair, pads: Pair, counts: bool, seed: int
+    kind: str,
+    extents: Pair,
+    size: Pair,
+    step: Pair,
+    pads: Pair,
+    apart: Pair,
+    counts: bool,
+    seed: int,
 ) -> None:
     assume(all(2 * pad <= own for pad, own in zip(pads, size, strict=True)))
-    room = zip(extents, pads, size, strict=True)
-    assume(all(extent + 2 * pad >= own for extent, pad, own in room))
-    function = pooled(kind, extents, size, step, pads, counts)
+    apart = apart if kind == "max" else (1, 1)
+    room = zip(extents, pads, size, apart, strict=True)
+    assume(all(extent + 2 * pad > (own - 1) * every for extent, pad, own, every in room))
+    assume(all(extent >= every for extent, every in zip(extents, apart, strict=True)))
+    function = pooled(kind, extents, size, step, pads, apart, counts)
     rng = np.random.default_rng(seed)
     x = rng.permutation(2 * extents[0] * extents[1] * 3).reshape(2, *extents, 3).astype("f")
     dy = rng.integers(-8, 8, evaluate(function, [x])[0].shape).astype("f")
     derived = verify(backward(function, ["x"], ["dy"], name="pool_vjp"), allow_unused=True)
     (got,) = evaluate(derived, [x, dy])
     for oracle in ORACLES:
-        want = oracle(kind, x, dy, size, step, pads, counts)
+        want = oracle(kind, x, dy, size, step, pads, apart, counts)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=oracle.__name__)
 
 

@@ -205,6 +205,11 @@ def of_volumes(x: ck.f32[N, C, D, H, W]) -> ck.f32[N, C, D // 2, H - 1, W // 3]:
     return ck.avg_pool(x, (2, 2, 3), stride=(2, 1, 3), layout="ncdhw")
 
 
+@ck.op
+def apart(x: ck.f32[N, C, H, W]) -> ck.f32[N, C, H - 2, W - 3]:
+    return ck.max_pool(x, (3, 2), stride=1, padding=1, dilation=(2, 5), layout="nchw")
+
+
 @pytest.mark.usefixtures("compiler")
 @settings(max_examples=15, deadline=None)
 @given(n=st.integers(1, 2), h=st.integers(1, 9), w=st.integers(1, 9), c=st.integers(2, 40))
@@ -222,6 +227,8 @@ def test_pooling_on_gpus(gpu: str, covered: Covered) -> None:
     check(with_zeros, (image(1, "f4", 2, 5, 6, 12),), gpu)
     check(of_volumes, (image(2, "f4", 2, 3, 5, 4, 7),), gpu)
     key_of_last(of_volumes)
+    check(apart, (image(3, "f4", 2, 3, 7, 9),), gpu)
+    key_of_last(apart)
     covered("windows that are pooled", "f32", gpu)
 
 

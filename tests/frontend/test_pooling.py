@@ -32,6 +32,11 @@ def means(x: ck.f32[N, C, H, W]) -> ck.f32[N, C, H // 2 + 1, W // 2 + 1]:
 
 
 @ck.op
+def apart(x: ck.f32[N, C, H]) -> ck.f32[N, C, H - 4]:
+    return ck.max_pool(x, 3, stride=1, padding=1, dilation=3, layout="ncw")
+
+
+@ck.op
 def of_lines(x: ck.f32[N, H, C]) -> ck.f32[N, H - 4, C]:
     return ck.avg_pool(x, 5, stride=1)
 
@@ -51,11 +56,12 @@ def reference(x: Any, kind: str, window: Any, stride: Any, padding: Any, **more:
     step=st.tuples(st.integers(1, 3), st.integers(1, 3)) | st.none(),
     pads=st.tuples(st.integers(0, 2), st.integers(0, 2)),
     extents=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    apart=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     counts=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
 def test_arrays_pool_as_torch_pools(
-    size: Any, step: Any, pads: Any, extents: Any, counts: bool
+    size: Any, step: Any, pads: Any, extents: Any, apart: Any, counts: bool
 ) -> None:
     assume(all(2 * pad <= own for pad, own in zip(pads, size, strict=True)))
     room = zip(extents, pads, size, strict=True)
@@ -63,6 +69,11 @@ def test_arrays_pool_as_torch_pools(
     x = np.random.default_rng(0).standard_normal((2, *extents, 3)).astype(np.float32)
     x[0, 0, 0, 0] = np.nan
     options = {"stride": step, "padding": pads}
+    reach = [(own - 1) * between + 1 for own, between in zip(size, apart, strict=True)]
+    if all(e + 2 * pad >= own for e, pad, own in zip(extents, pads, reach, strict=True)):
+        got = ck.max_pool(x, size, dilation=apart, **options)
+        want = reference(x, "max", size, dilation=apart, **options)
+        np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(
         ck.max_pool(x, size, **options), reference(x, "max", size, **options)
     )
@@ -77,10 +88,11 @@ OPS: tuple[tuple[Op, Callable[..., Any]], ...] = (
     (stem, lambda x: ck.max_pool(x, 3, stride=2, padding=1)),
     (means, lambda x: ck.avg_pool(x, 2, padding=1, layout="nchw", count_include_pad=False)),
     (of_lines, lambda x: ck.avg_pool(x, 5, stride=1)),
+    (apart, lambda x: ck.max_pool(x, 3, stride=1, padding=1, dilation=3, layout="ncw")),
 )
 
 
-@pytest.mark.parametrize(("op", "of_arrays"), OPS, ids=("stem", "means", "of_lines"))
+@pytest.mark.parametrize(("op", "of_arrays"), OPS, ids=("stem", "means", "of_lines", "apart"))
 def test_programs_compute_what_arrays_do(op: Op, of_arrays: Callable[..., Any]) -> None:
     function = op.program.specialise()
     (param,) = function.params
@@ -96,6 +108,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "stride": ({"window": 3, "stride": 0}, "stride is"),
     "layout": ({"window": 3, "layout": "chwn"}, "layout"),
     "length": ({"window": 9}, "longer than axis 1 of 5"),
+    "reach": ({"window": 3, "dilation": 3}, "a window of 7 is longer than axis 1 of 5"),
 }
 
 

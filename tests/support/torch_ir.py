@@ -224,13 +224,14 @@ def _windows(
     size: Sequence[int],
     step: Sequence[int],
     before: Sequence[int],
+    dilation: Sequence[int],
 ) -> Tensor:
     """Return the elements of all windows, along one axis more at the end."""
     pads = dict(zip(axes, before, strict=True))
     sides = [pads.get(axis, 0) for axis in reversed(range(x.ndim)) for _ in range(2)]
     x = functional.pad(x, sides, value=fill)
-    for axis, length, every in zip(axes, size, step, strict=True):
-        x = x.unfold(axis, length, every)
+    for axis, length, every, apart in zip(axes, size, step, dilation, strict=True):
+        x = x.unfold(axis, (length - 1) * apart + 1, every)[..., ::apart]
     return x.flatten(-len(axes))
 
 

@@ -223,6 +223,7 @@ def of_pool(
             output=_three([extents[own.axis] for own in windows], missing),
             window=_three([own.size for own in windows], missing),
             stride=_three([own.step for own in windows], missing),
+            dilation=_three([own.dilation for own in windows], missing),
             before=_three(pads, missing, 0),
             after=_three(pads, missing, 0),
         ),

@@ -33,7 +33,12 @@ _DTYPES = (f16, bf16, f32)
 
 
 def read_windows(
-    shape: Sequence[Extent], window: Item, stride: Item, padding: Item, layout: Item
+    shape: Sequence[Extent],
+    window: Item,
+    stride: Item,
+    padding: Item,
+    layout: Item,
+    dilation: Item = 1,
 ) -> list[Windows]:
     """Return the windows along each axis in space.
 
@@ -51,26 +56,29 @@ def read_windows(
     sizes = _numbers("window", window, len(axes), 1)
     steps = sizes if stride is None else _numbers("stride", stride, len(axes), 1)
     pads = _numbers("padding", padding, len(axes), 0)
+    apart = _numbers("dilation", dilation, len(axes), 1)
     return [
         _windows(shape, axis, *numbers)
-        for axis, *numbers in zip(axes, sizes, steps, pads, strict=True)
+        for axis, *numbers in zip(axes, sizes, steps, pads, apart, strict=True)
     ]
 
 
-def _windows(shape: Sequence[Extent], axis: int, size: int, step: int, before: int) -> Windows:
+def _windows(
+    shape: Sequence[Extent], axis: int, size: int, step: int, before: int, dilation: int
+) -> Windows:
     """Return the windows along one axis."""
     if 2 * before > size:
         raise ValueError(
             f"padding {before} is more than half of a window of {size}",
             "legal: at most half, so that each window has an element",
         )
-    count = window_count(shape[axis], size, step, before)
+    count = window_count(shape[axis], size, step, before, dilation)
     if isinstance(count, int) and count < 1:
         raise ValueError(
-            f"a window of {size} is longer than axis {axis} of {shape[axis]}",
+            f"a window of {(size - 1) * dilation + 1} is longer than axis {axis} of {shape[axis]}",
             "make it shorter, or pad by up to half of it",
         )
-    return Windows(axis=axis, count=count, size=size, step=step, before=before)
+    return Windows(axis=axis, count=count, size=size, step=step, before=before, dilation=dilation)
 
 
 def _numbers(name: str, item: Item, count: int, least: int) -> tuple[int, ...]:
@@ -87,22 +95,24 @@ def _numbers(name: str, item: Item, count: int, least: int) -> tuple[int, ...]:
 def _windowed(array: Array, windows: Windows) -> tuple[Array, Array]:
     """Return the elements of windows along an axis, and which of them there are."""
     starts = np.arange(int(str(windows.count)))[:, None] * windows.step - windows.before
-    places = starts + np.arange(windows.size)
+    places = starts + np.arange(windows.size) * windows.dilation
     extent = array.shape[windows.axis]
     elements = np.take(array, np.clip(places, 0, extent - 1), windows.axis)
     return elements, (places >= 0) & (places < extent)
 
 
-def _maxima(x: Any, window: Any, stride: Any, padding: Any, layout: Any) -> Array:
+def _maxima(x: Any, window: Any, stride: Any, padding: Any, layout: Any, dilation: Any) -> Array:
     array = np.asarray(x)
-    for along in read_windows(array.shape, window, stride, padding, layout):
-        elements, _ = _windowed(array, along)
-        array = elements.max(axis=along.axis + 1)
+    for along in read_windows(array.shape, window, stride, padding, layout, dilation):
+        elements, inside = _windowed(array, along)
+        after = (1,) * (array.ndim - 1 - along.axis)
+        elements = np.where(inside.reshape(*inside.shape, *after), elements, -np.inf)
+        array = elements.max(axis=along.axis + 1).astype(array.dtype)
     return array
 
 
 @function(
-    "the largest element of each window of images, in the dtype of x",
+    "the largest element of each window, in the dtype of x",
     eager=_maxima,
     example="""
     >>> x = np.arange(6.0).reshape(1, 6, 1)
@@ -119,6 +129,7 @@ def max_pool(
     stride: Item = None,
     padding: Item = 0,
     layout: Item = "",
+    dilation: Item = 1,
 ) -> Tensor:
     """Return the largest element of each window.
 
@@ -126,7 +137,7 @@ def max_pool(
         CkTypeError: F066 for something else than a tensor of f16, bf16 or f32.
         ValueError: Windows that do not fit, with what to do about it.
     """
-    pool = _Pool.of(scope, node, "max_pool", x, (window, stride, padding, layout))
+    pool = _Pool.of(scope, node, "max_pool", x, (window, stride, padding, layout, dilation))
     return pool.result(max_pooled(pool, pool.value, pool.windows))
 
 
@@ -144,7 +155,7 @@ def _means(
 
 
 @function(
-    "the mean of each window of images, in f32",
+    "the mean of each window, in f32",
     eager=_means,
     example="""
     >>> x = np.arange(6.0).reshape(1, 6, 1)

@@ -27,9 +27,7 @@ def _max_pool(
     *,
     axes: int,
 ) -> list[Tensor | None]:
-    if set(dilation) != {1}:
-        raise Unsupported("windows with holes are not pooled")
-    value, windows = _windows(call, x, axes, (size, step, padding), ceil_mode)
+    value, windows = _windows(call, x, axes, (size, step, padding, dilation), ceil_mode)
     # The indices are read by its gradient alone.
     return [_result(call, x, max_pooled(call.emitter, value, windows)), None]
 
@@ -48,7 +46,7 @@ def _avg_pool(
 ) -> Tensor:
     if divisor_override is not None:
         raise Unsupported("means of windows have the divisor that they have elements")
-    value, windows = _windows(call, x, axes, (size, step, padding), ceil_mode)
+    value, windows = _windows(call, x, axes, (size, step, padding, (1,)), ceil_mode)
     mean = avg_pooled(call.emitter, value, windows, counts_padding=count_include_pad)
     return _result(call, x, mean)
 
@@ -66,13 +64,13 @@ def _windows(
 ) -> tuple[Value, list[Windows]]:
     """Return a tensor as its elements are in memory, and the windows along its axes there.
 
-    ``sizes`` are extents, strides and paddings of windows along the last ``axes`` axes.
+    ``sizes`` are extents, strides, paddings and dilations of windows along the last ``axes`` axes.
     """
     if ceil_mode:
         raise Unsupported("windows that are cut off at the end are not pooled")
     if not call.dtype.is_floating_point:
         raise Unsupported(f"kernels pool no {str(call.dtype).removeprefix('torch.')}")
-    rank, (size, step, padding) = len(x.shape), sizes
+    rank, (size, step, padding, dilation) = len(x.shape), sizes
     value = call.emitter.reshaped(x.value, x.inner)
     windows = []
     for place, axis in enumerate(range(rank - axes, rank)):
@@ -84,6 +82,7 @@ def _windows(
                 size=own,
                 step=_each(step, place) if step else own,
                 before=_each(padding, place),
+                dilation=_each(dilation, place),
             )
         )
     return value, windows

@@ -163,10 +163,15 @@ struct WindowKernel
         }
     };
 
+    /// Whether the first or last place of an axis, which the window has itself, is read in the place
+    /// of those beyond.
+    static constexpr bool limits =
+        how == Windowed::largest && Window::dz * Window::dy * Window::dx == 1;
+
     /// Where a place along an axis is, in elements; beyond all if it is none of the image's.
     CK_TILE_DEVICE static uint32_t along(int at, int extent, int step, uint32_t size)
     {
-        if constexpr(how == Windowed::largest)
+        if constexpr(limits)
             return static_cast<uint32_t>(ck_tile::max(0, ck_tile::min(at, extent - 1)) * step) * size;
         else
             return static_cast<uint32_t>(at) < static_cast<uint32_t>(extent) ? at * step * size : beyond;
@@ -202,7 +207,7 @@ struct WindowKernel
         for(int kz = 0; kz < Window::z; ++kz)
         {
             int plane = z * Window::sz - p.before[0] + kz * Window::dz;
-            if constexpr(how == Windowed::largest)
+            if constexpr(limits)
                 plane = ck_tile::max(0, ck_tile::min(plane, p.in[0] - 1));
             else if(static_cast<uint32_t>(plane) >= static_cast<uint32_t>(p.in[0]))
                 continue;
@@ -235,10 +240,12 @@ struct WindowKernel
         ck_tile::static_for<0, width, 1>{}([&](auto i) {
             if constexpr(is_read(i, Tile::columns, Window::sx, Window::x, Window::dx))
             {
-                const auto part = load<A, vector>(buffer, begin + columns[i]);
+                const uint32_t at = begin + columns[i];
+                const auto part   = load<A, vector>(buffer, at);
+                const bool absent = how == Windowed::largest && !limits && at >= beyond;
 #pragma unroll
                 for(int v = 0; v < vector; ++v)
-                    pixels[i][v] = widen(part[v]);
+                    pixels[i][v] = absent ? -__builtin_inff() : widen(part[v]);
             }
         });
 #pragma unroll

@@ -15,7 +15,6 @@ from cklang.families.conv.problem import ConvProblem, conv_problem_of
 from cklang.families.gemm.family import ProductFamily, compared
 from cklang.families.gemm.key import GemmKey
 from cklang.families.layout_copy.plan import LayoutCopy
-from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import Launches, Planning, Sel
 from cklang.families.records import AxisOrders, Tuning
 from cklang.families.rule import RuleSet
@@ -133,7 +132,7 @@ def _quicker(product: Launches[Sel], window: Launches[Sel], spec: ArchSpec) -> L
     if own is None or other is None:
         return window if own is None else product
     copies = (stage.problem for stage in (*product.before, *product.after))
-    own += sum(memory_time(2 * c.size, spec) for c in copies if isinstance(c, LayoutCopy))
+    own += sum(c.predicted(spec) for c in copies if isinstance(c, LayoutCopy))
     chosen, what = (window, "a window") if other < own else (product, "a product")
     note = (
         f"as {what}: {own:.2f} µs predicted as a product with its copies, {other:.2f} as a window"

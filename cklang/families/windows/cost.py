@@ -31,6 +31,9 @@ _LEAST_CLOCKS = 4
 _LINE = 64
 """Bytes that memory moves at least."""
 
+_SHARED_LINE = 128
+"""Bytes that compute units get from the cache which they share at least."""
+
 _OF_THREAD, _OF_RESULT, _OF_WEIGHT = 60, 4, 30
 """Vector instructions of a thread that do not depend on its tile, of each result, and of each
 weight that is brought to LDS."""
@@ -182,7 +185,10 @@ class WindowCost:
         """Return the clocks of a load or a store of a wave: those of the lines that it touches."""
         a, s, wave = key.algorithm, key.signature, self._spec.wave_size
         full = max(_LEAST_CLOCKS, wave * a.vector * size / _L1_BYTES)
-        if not s.neighbours or a.columns == 1:
+        if not s.neighbours:  # lanes beyond the end of a row of pixels have another one
+            row = min(wave, math.ceil(p.extents.output[2] / a.columns)) * size
+            return full * max(1.0, _SHARED_LINE / row)
+        if a.columns == 1:
             return full
         run = p.extents.groups * p.extents.features * size
         return full * max(1.0, min(_LINE, run * a.columns) / min(_LINE, run))

@@ -23,10 +23,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cklang.errors import CkError, error
-from cklang.frontend import composites, functions
+from cklang.frontend import composites
 from cklang.frontend.composites import *  # noqa: F403 - as those of functions
-from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
+from cklang.frontend.functions import *  # noqa: F403 - the names of INTRINSICS
 from cklang.frontend.helper import Fn, fn
+from cklang.frontend.intrinsics import INTRINSICS as _INTRINSICS
 from cklang.frontend.other_names import advice_for
 from cklang.ops import sparse24
 from cklang.runtime.op import Op, op
@@ -224,5 +225,5 @@ __all__ = [
     "vjp_saving",
     "workers_of",
     *composites.__all__,
-    *functions.__all__,
+    *_INTRINSICS,
 ]

@@ -10,13 +10,14 @@ from typing import Any
 
 import cklang as ck
 from cklang import dispatch, emulator, testing
-from cklang.frontend import composites, functions
+from cklang.frontend import composites
+from cklang.frontend.intrinsics import INTRINSICS
 from cklang.types import DType
 from tests.support.public_names import CLASSES, METHODS
 
 __all__ = ["GROUPS", "LANGUAGE", "example", "first_paragraph", "reference_page", "signature"]
 
-LANGUAGE = tuple(sorted([*composites.__all__, *functions.__all__]))
+LANGUAGE = tuple(sorted([*composites.__all__, *INTRINSICS]))
 """Functions that programs call."""
 
 DTYPES = tuple(name for name in ck.__all__ if isinstance(getattr(ck, name), DType))

@@ -6,7 +6,6 @@ Reading a NumPy array in full takes microseconds; this reads only what decides t
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +18,6 @@ from cklang.runtime.tracing import TracedArgumentError
 if TYPE_CHECKING:
     from cklang.frontend.signature import Parameter
     from cklang.runtime.array_reader import ArrayComparer, ArrayReader
-
-# A NumPy array object starts with Python's object header and then the address of its data. NumPy's
-# own attributes for that address build an object at each access and take thirty times as long, so
-# the word is read where it is, in the memory of the process.
-_DATA = object.__basicsize__
-_ADDRESSES = 1 << 47
-"""How many bytes a process can address on x86-64."""
-_data_words = (ctypes.c_uint64 * (_ADDRESSES // 8)).from_address(_DATA)
-"""The word behind the header of the object at an eighth of its index."""
-
-
-def _layout_holds() -> bool:
-    sample = np.empty(3, np.float16)
-    return int(_data_words[id(sample) >> 3]) == sample.ctypes.data
-
-
-if not _layout_holds():  # pragma: no cover - another Python than CPython
-    raise ImportError("cklang reads NumPy arrays as CPython lays them out")
 
 
 class CallKey:
@@ -57,9 +38,13 @@ class CallKey:
 
 def address(array: Any) -> int:
     """Return the address of a NumPy array's or torch tensor's first element."""
-    if isinstance(array, np.ndarray):
-        return _data_words[id(array) >> 3]
-    return int(array.data_ptr())
+    if not isinstance(array, np.ndarray):
+        return int(array.data_ptr())
+    addresses: list[int] = []
+    # NumPy's own attribute builds an object at each access and takes ten times as long.
+    if _reader is not None and _reader(array, [], addresses):
+        return addresses[0]
+    return array.ctypes.data
 
 
 def of_call(
@@ -81,7 +66,7 @@ def of_call(
             continue
         kind = type(value)
         if kind is _Array:
-            pointer = _data_words[id(value) >> 3]
+            pointer = value.ctypes.data
             key += (value.dtype, value.shape, value.strides, pointer & 7)
             addresses.append(pointer)
         elif (
@@ -167,10 +152,11 @@ def repeated(
 
 def _add_named(name: str, array: Any, key: list[Any], call: CallKey) -> None:
     key.append(name)
-    if type(array) is not _Array and _reader is not None and _reader(array, key, call.addresses):
-        return
-    if type(array) is _Array:
-        pointer = _data_words[id(array) >> 3]
+    if _reader is not None and _reader(array, key, call.addresses):
+        if type(array) is _Array:
+            key.append(array.flags.writeable)
+    elif type(array) is _Array:
+        pointer = array.ctypes.data
         key += (array.dtype, array.shape, array.strides, pointer & 7, array.flags.writeable)
         call.addresses.append(pointer)
     else:

@@ -54,6 +54,7 @@ START_UP: Table = {
     ),
     "cklang.families.records": ("cklang.reference.bounds", "cklang.reference.distance"),
     "cklang.families.rowwise.outline": ("networkx",),
+    "cklang.families.rowwise.space": ("networkx",),
     "cklang.frontend.ops.attention": ("cklang.frontend.eager_attention",),
     "cklang.frontend.other_names": ("difflib",),
     "cklang.fusion.flow": ("networkx",),

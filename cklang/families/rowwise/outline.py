@@ -26,6 +26,7 @@ from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
 from cklang.families.rowwise.key import MOST_STAGES, parts_of
 from cklang.families.rowwise.space import (
     RowSpace,
+    conflicts,
     is_reduction,
     operands_of,
     reaches,
@@ -55,7 +56,7 @@ def outlined(draft: Draft, *, cuts: bool = False) -> Draft:
     """
     others = {op: maker for op, maker in draft.makers.items() if op != OUTLINED}
     flow = Flow(draft.function, others)
-    left = _conflicts(flow)
+    left = conflicts(flow)
     cut = {node for node in flow.graph if cuts and is_reduction(flow.operation(node))}
     stored: frozenset[int] = frozenset()
     while True:
@@ -385,48 +386,6 @@ class _Demand:
         levels = part.levels(self.flow)
         excess = max(levels.values(), default=0) - MOST_STAGES
         return {use.node for use, level in levels.items() if level == excess > 0}
-
-
-def _conflicts(flow: Flow) -> frozenset[int]:
-    """Return the values of an anchor's colour that follow a reduction of what it computes.
-
-    The anchor's kernel cannot compute them: it would wait for itself. So it would for another
-    anchor without an epilogue.
-    """
-    import networkx as nx
-
-    below: dict[int, set[int]] = {}
-    for node in flow.graph:
-        if _is_barrier(flow, node):
-            for source in nx.ancestors(flow.graph, node):
-                below.setdefault(source, set()).add(node)
-    conflicts = set()
-    for node in flow.graph:
-        colour = flow.colour(node)
-        if colour is None or flow.is_anchor(node) or colour not in below:
-            continue
-        if below[colour].intersection(_barriers(flow, node)):
-            conflicts.add(node)
-    return frozenset(conflicts)
-
-
-def _is_barrier(flow: Flow, node: int) -> bool:
-    """Tell whether what follows a value pointwise is computed by another kernel than its own."""
-    is_opaque = flow.is_anchor(node) and not flow.maker(node).epilogue
-    return is_opaque or is_reduction(flow.operation(node))
-
-
-def _barriers(flow: Flow, node: int) -> Iterator[int]:
-    """Yield the values that ``node`` follows pointwise and behind which other kernels begin."""
-    pending, visited = [node], {node}
-    while pending:
-        reached = pending.pop()
-        if _is_barrier(flow, reached):
-            yield reached
-        elif not flow.is_anchor(reached):
-            operands = {use.node for use in flow.below(flow.occurrence(reached))} - visited
-            visited |= operands
-            pending += operands
 
 
 def _dominators(before: Mapping[int, int | None], node: int) -> Iterator[int]:

@@ -5,6 +5,8 @@ A *space* has the axes of a tensor that is reduced: those along which a row runs
 count rows. Each value is seen from an element of the space through a map of axes
 (:mod:`cklang.fusion.sites`), so a transposed or repeated tensor is a read at other strides, and the
 result of a reduction one that repeats along the row.
+
+:func:`conflicts` are the values that the kernels of other families leave to those of rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -143,3 +145,45 @@ def _map(space: RowSpace, axes: Axes, shape: Sequence[Dim | int]) -> Axes | None
     for axis, element in zip(rest, space.row, strict=True):
         own[element] = axis
     return tuple(own)
+
+
+def conflicts(flow: Flow) -> frozenset[int]:
+    """Return the values of an anchor's colour that follow a reduction of what it computes.
+
+    The anchor's kernel cannot compute them: it would wait for itself. So it would for another
+    anchor without an epilogue.
+    """
+    import networkx as nx
+
+    below: dict[int, set[int]] = {}
+    for node in flow.graph:
+        if _is_barrier(flow, node):
+            for source in nx.ancestors(flow.graph, node):
+                below.setdefault(source, set()).add(node)
+    refused = set()
+    for node in flow.graph:
+        colour = flow.colour(node)
+        if colour is None or flow.is_anchor(node) or colour not in below:
+            continue
+        if below[colour].intersection(_barriers(flow, node)):
+            refused.add(node)
+    return frozenset(refused)
+
+
+def _is_barrier(flow: Flow, node: int) -> bool:
+    """Tell whether what follows a value pointwise is computed by another kernel than its own."""
+    is_opaque = flow.is_anchor(node) and not flow.maker(node).epilogue
+    return is_opaque or is_reduction(flow.operation(node))
+
+
+def _barriers(flow: Flow, node: int) -> Iterator[int]:
+    """Yield the values that ``node`` follows pointwise and behind which other kernels begin."""
+    pending, visited = [node], {node}
+    while pending:
+        reached = pending.pop()
+        if _is_barrier(flow, reached):
+            yield reached
+        elif not flow.is_anchor(reached):
+            operands = {use.node for use in flow.below(flow.occurrence(reached))} - visited
+            visited |= operands
+            pending += operands

@@ -10,6 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def _metadata(data: bytes, sections: list[Section]) -> Iterator[dict[str, Any]]:
             start = position + 12 + _padded(name_size)
             name = data[position + 12 : position + 12 + name_size].rstrip(b"\0")
             if kind == _NOTE_TYPE and name == b"AMDGPU":
-                yield _unpack(data[start : start + size], 0)[0]
+                yield _unpack(BytesIO(data[start : start + size]))
             position = start + _padded(size)
 
 
@@ -124,59 +125,38 @@ def _facts(kernel: dict[str, Any]) -> KernelFacts:
 
 
 # MessagePack: the first byte is a type, or a type with a small value or length in its low bits.
-_FIXED = {
-    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h",
-    0xD2: ">i", 0xD3: ">q",
-}  # fmt: skip
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
-_STRINGS = {0xC4: ">B", 0xC5: ">H", 0xC6: ">I", 0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
-_ARRAYS = {0xDC: ">H", 0xDD: ">I"}
-_MAPS = {0xDE: ">H", 0xDF: ">I"}
+_NUMBERS = dict(zip(range(0xCA, 0xD4), "fdBHIQbhiq", strict=True))
+_LENGTHS = dict(zip(bytes.fromhex("c4c5c6d9dadbdcdddedf"), "BHIBHIHIHI", strict=True))
 
 
-def _unpack(data: bytes, at: int) -> tuple[Any, int]:
-    """Return the value at ``at`` and the position behind it."""
-    first = data[at]
-    if first < 0x80:
-        return first, at + 1
-    if first >= 0xE0:
-        return first - 0x100, at + 1
-    if first < 0x90:
-        return _map(data, at + 1, first & 0x0F)
-    if first < 0xA0:
-        return _array(data, at + 1, first & 0x0F)
-    if first < 0xC0:
-        return _string(data, at + 1, first & 0x1F)
+def _unpack(data: BytesIO) -> Any:
+    """Return the next value."""
+    first = data.read(1)[0]
     if first in _CONSTANTS:
-        return _CONSTANTS[first], at + 1
-    if first in _FIXED:
-        return _number(data, at + 1, _FIXED[first])
-    for table, reader in ((_STRINGS, _string), (_ARRAYS, _array), (_MAPS, _map)):
-        if first in table:
-            size, start = _number(data, at + 1, table[first])
-            return reader(data, start, size)
-    raise ValueError(f"its metadata has an unknown MessagePack type {first:#x}")
+        return _CONSTANTS[first]
+    if first in _NUMBERS:
+        return _number(data, _NUMBERS[first])
+    if first in _LENGTHS:
+        return _items(data, first, _number(data, _LENGTHS[first]))
+    if 0x80 <= first < 0xC0:
+        return _items(data, first, first & (0x0F if first < 0xA0 else 0x1F))
+    if 0xC0 <= first < 0xE0:
+        raise ValueError(f"its metadata has an unknown MessagePack type {first:#x}")
+    return first if first < 0x80 else first - 0x100
 
 
-def _number(data: bytes, at: int, form: str) -> tuple[Any, int]:
-    return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
+def _number(data: BytesIO, form: str) -> Any:
+    return struct.unpack(f">{form}", data.read(struct.calcsize(f">{form}")))[0]
 
 
-def _string(data: bytes, at: int, size: int) -> tuple[str, int]:
-    return data[at : at + size].decode(), at + size
-
-
-def _array(data: bytes, at: int, size: int) -> tuple[list[Any], int]:
-    items = []
-    for _ in range(size):
-        item, at = _unpack(data, at)
-        items.append(item)
-    return items, at
-
-
-def _map(data: bytes, at: int, size: int) -> tuple[dict[Any, Any], int]:
-    flat, at = _array(data, at, 2 * size)
-    return dict(zip(flat[::2], flat[1::2], strict=True)), at
+def _items(data: BytesIO, kind: int, size: int) -> Any:
+    """Return a map, an array or a string of ``size`` items."""
+    if 0x80 <= kind < 0x90 or kind >= 0xDE:
+        return {_unpack(data): _unpack(data) for _ in range(size)}
+    if 0x90 <= kind < 0xA0 or kind >= 0xDC:
+        return [_unpack(data) for _ in range(size)]
+    return data.read(size).decode()
 
 
 _INSTRUCTION = re.compile(r"^\t([a-z][a-z0-9_]+)(?:\s|$)", re.M)

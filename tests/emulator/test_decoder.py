@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from cklang import emulator
 from cklang.elf import sections_of
-from cklang.emulator.engine.isa import schema, tables
+from cklang.emulator.engine.build import write_tables
+from cklang.emulator.engine.isa import schema
 from cklang.emulator.engine.isa.schema import FAMILIES
 from cklang.toolchain.compilers import Toolchain, find_toolchain
 from tests.support.instruction_samples import forms, sample
@@ -135,7 +136,7 @@ def toolchain() -> Toolchain:
 def disassemble(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Disassemble:
     """The decoder and the printer alone, built from the sources of this tree."""
     folder = tmp_path_factory.mktemp("decoder")
-    tables.generate(folder)
+    write_tables(folder)
     objects = []
     flags = (
         "-O1",

@@ -19,7 +19,6 @@ from cklang.build.parallel import built
 from cklang.cli.main import main
 from cklang.emulator.engine import build as emulator_build
 from cklang.emulator.engine.build import LIBRARY, copy_library, library_path
-from cklang.emulator.engine.isa.tables import generate
 from cklang.families.gemm.cost.traits import spilled_registers
 from cklang.prebuilding import compile_essentials, folder, write_folder
 from cklang.prebuilding.essentials import EssentialCall, essential_calls, linear_gelu, normalised
@@ -84,8 +83,7 @@ def test_one_that_does_not_fit_is_not(
 
 @pytest.mark.usefixtures("compiler")
 def test_kernels_for_avx512_compile_where_the_rest_is_for_avx2(tmp_path: Path) -> None:
-    generate(tmp_path)
-    (tmp_path / "devices.inc").write_text(emulator_build._devices())
+    emulator_build.write_tables(tmp_path)
     toolchain, sources = find_toolchain(), emulator_build._SOURCES
     includes = ("-I", str(tmp_path), "-I", str(sources), "-include", "core/common.h")
     flags = (*emulator_build._FLAGS, f"-march={emulator_build._PORTABLE}", *includes)

@@ -299,6 +299,15 @@ _WITHOUT_IMAGES = ("cdna3", "cdna4")
 """Families without image instructions; clang defines ``__HIP_NO_IMAGE_SUPPORT`` for them."""
 
 
+def write_tables(folder: Path) -> None:
+    """Write the C++ that is made from tables: of instructions and of GPUs."""
+    from cklang.emulator.engine.isa.tables import generate
+
+    generate(folder)
+    (folder / "devices.inc").write_text(_devices())
+    (folder / "gpus.inc").write_text(_gpus())
+
+
 def _devices() -> str:
     """The device table of hip/device.cpp: one initialiser for each GPU the emulator knows."""
     return "".join(_device(spec) for spec in all_archs())
@@ -340,13 +349,9 @@ def _device(spec: ArchSpec) -> str:
 
 def _build(toolchain: Toolchain, cpu: str, folder: Path) -> None:
     """Compile and link in a temporary folder, then publish it under its final name."""
-    from cklang.emulator.engine.isa.tables import generate
-
     with put_in_place(folder, LIBRARY) as work:
         try:
-            generate(work)
-            (work / "devices.inc").write_text(_devices())
-            (work / "gpus.inc").write_text(_gpus())
+            write_tables(work)
             objects = _compile(toolchain, cpu, work)
             _link(toolchain, objects, work)
             _gather_logs(work)

@@ -51,7 +51,9 @@ struct AtOnce {
 CKEMU_INLINE void load_neighbours1(u32* rows, int group, const u8* from) { store8(rows, group, load_as<U8v>(from)); }
 /// Two registers of each of 8 lanes.
 CKEMU_INLINE void load_neighbours2(u32* rows, int group, const u8* from) {
-  const U8v a = load_as<U8v>(from), b = load_as<U8v>(from + 32);
+  U8v a = load_as<U8v>(from), b = load_as<U8v>(from + 32);
+  // Loaded once each: folded into both shuffles, the two halves of a pair would be of different times.
+  asm volatile("" : "+x"(a), "+x"(b));
   store8(rows, group, __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
   store8(rows + kLanes, group, __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
 }

@@ -6,9 +6,9 @@ a first call; ``--beside CHECKOUT`` those of another checkout in turn with them.
 
 ``python benchmarks/first_result.py --wheel WHEEL`` installs a wheel that has the emulator and
 stencils inside (``docs/dispatch.md``, *Compiled before anybody asks*) into a fresh environment, and
-times README's example there with an empty cache. Behind it may be programs, each of which is
-timed whole with an empty cache of its own (``examples/15_llama_block.py``), and names
-of GPUs, on each of which an op of each family is called then.
+times README's example there with an empty cache. Programs behind it, such as
+``examples/15_llama_block.py``, are timed whole, each with an empty cache of its own. With names of
+GPUs behind it, an op of each family is called on them then.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ def _spread(values: Sequence[float]) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--wheel"]:
         more = sys.argv[3:]
-        named = [Path(each).resolve() for each in more if each.endswith(".py")]
-        boards = [each for each in more if not each.endswith(".py")]
-        for what, seconds in measure_fresh(Path(sys.argv[2]).resolve(), boards, named):
+        programs = [Path(word).resolve() for word in more if word.endswith(".py")]
+        gpus = [word for word in more if not word.endswith(".py")]
+        for what, seconds in measure_fresh(Path(sys.argv[2]).resolve(), gpus, programs):
             print(f"{what}: {seconds:.2f} s")
     else:
         others = [Path(each).resolve() for each in sys.argv[2:] if sys.argv[1] == "--beside"]

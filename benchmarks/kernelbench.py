@@ -57,7 +57,7 @@ class Timed:
 
     prediction: Prediction
     bytes: int
-    """Of the operands and the result."""
+    """What operands and result take."""
 
     @property
     def copy_share(self) -> float:
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def dtypes(self) -> list[DType]:
-        """Of the operands."""
+        """The dtypes of the operands."""
         types = (parameter.type for parameter in self.op.program.signature.tensors)
         return [type_.dtype for type_ in types if isinstance(type_, TensorType)]
 

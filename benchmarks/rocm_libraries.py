@@ -135,7 +135,7 @@ class Run:
     pattern: str
     """Which tests."""
     options: tuple[str, ...] = ()
-    """Of the program."""
+    """What the program is started with."""
     logs: Path
 
 
@@ -282,17 +282,17 @@ def main() -> None:
     bad: list[str] = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for name in names:
-            found = programs(root, LIBRARIES[name], options.program)
+            named = programs(root, LIBRARIES[name], options.program)
             framework = THRUST if name == "rocthrust" else GTEST
             more = tuple(OPTIONS.get(name, "").format(root=root).split())
-            each = partial(run_program, run=replace(run, framework=framework, options=more))
+            start = partial(run_program, run=replace(run, framework=framework, options=more))
             outcomes = []
-            for outcome in pool.map(each, found):
+            for outcome in pool.map(start, named):
                 outcomes.append(outcome)
                 print(outcome.row, flush=True)
             print(total(f"**{name}**", outcomes).row, flush=True)
-            whole = total(name, outcomes).verdicts.items()
-            bad += [f"{verdict.value}: {test}" for test, verdict in whole
+            ended = total(name, outcomes).verdicts.items()
+            bad += [f"{verdict.value}: {test}" for test, verdict in ended
                     if verdict in (Verdict.FAILED, Verdict.ENDLESS)]  # fmt: skip
     print(*bad, sep="\n", file=sys.stderr)
 

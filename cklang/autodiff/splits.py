@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cklang.ir.joins import MOST_PARTS
-from cklang.ir.nodes import Operation
+from cklang.ir.nodes import Operation, Value
 from cklang.ir.views import SLICE, bounds_of, steps_of
 from cklang.types import Extent
 
@@ -26,6 +26,11 @@ class Split:
     axis: int
     pieces: tuple[Operation | Split, ...]
     """In order, without gaps and overlaps."""
+
+    @property
+    def source(self) -> Value:
+        """What is taken apart."""
+        return next(self.parts).operands[0]
 
     @property
     def parts(self) -> Iterator[Operation]:
@@ -74,15 +79,15 @@ def _shared_out(slices: Sequence[Operation], axes: Sequence[int]) -> Operation |
     None if they do not; a slice, if one has all of it.
     """
     extents = slices[0].operands[0].type.shape
-    cut = [axis for axis in axes if _by_bounds(slices, axis).keys() != {(0, extents[axis])}]
+    groups = {axis: _by_bounds(slices, axis) for axis in axes}
+    cut = [axis for axis in axes if groups[axis].keys() != {(0, extents[axis])}]
     for axis in cut:
-        by_bounds = _by_bounds(slices, axis)
         others = [other for other in cut if other != axis]
-        chain = _chain(list(by_bounds), extents[axis])
-        pieces = [_shared_out(by_bounds[bounds], others) for bounds in chain]
-        whole = tuple(piece for piece in pieces if piece is not None)
-        if chain and len(whole) == len(chain):
-            return Split(axis, whole)
+        chain = _chain(list(groups[axis]), extents[axis])
+        shares = [_shared_out(groups[axis][bounds], others) for bounds in chain]
+        pieces = tuple(share for share in shares if share is not None)
+        if chain and len(pieces) == len(chain):
+            return Split(axis, pieces)
     return None if cut else slices[-1]
 
 

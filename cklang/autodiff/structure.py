@@ -41,9 +41,8 @@ def _join(op: str, parts: Sequence[Term], shape: Shape, axis: int) -> Term:
 
 def whole(split: Split, parts: Mapping[Value, Term]) -> Term:
     """Return the tensor that a program takes apart, of terms like the results of its slices."""
-    (source,) = next(split.parts).operands
-    term, kept = _piece(split, parts, source.type.shape)
-    return with_axes(term, [axis for axis in range(source.type.rank) if axis not in kept])
+    source = split.source.type
+    return _with_all_axes(*_piece(split, parts, source.shape), source.rank)
 
 
 def _piece(
@@ -59,12 +58,14 @@ def _piece(
         place = sum(other < axis for other in kept[0])
         shape = (*terms[0].shape[:place], extents[axis], *terms[0].shape[place:])
         return _join(STACK, terms, shape, place), tuple(sorted((*kept[0], axis)))
-    every = tuple(range(len(extents)))
-    full = [
-        with_axes(term, [other for other in every if other not in own])
-        for term, own in zip(terms, kept, strict=True)
-    ]
-    return joined(full, axis, extents[axis]), every
+    rank = len(extents)
+    full = [_with_all_axes(term, own, rank) for term, own in zip(terms, kept, strict=True)]
+    return joined(full, axis, extents[axis]), tuple(range(rank))
+
+
+def _with_all_axes(term: Term, kept: Sequence[int], rank: int) -> Term:
+    """Return a part of a tensor with all its axes; the part has those that are ``kept``."""
+    return with_axes(term, [axis for axis in range(rank) if axis not in kept])
 
 
 def _with_extent(shape: Shape, axis: int, extent: Extent) -> Shape:
@@ -111,8 +112,7 @@ def _slice(step: Step) -> Gradients:
     """Put zeros around, between elements too where a step skips some."""
     (x,) = step.operands
     starts, stops = (bounds_of(step.operation, name) for name in ("start", "stop"))
-    dropped = [axis for axis in range(x.type.rank) if axis not in kept_axes(step.operation)]
-    gradient = with_axes(step.gradient, dropped)
+    gradient = _with_all_axes(step.gradient, kept_axes(step.operation), x.type.rank)
     for axis, stride in enumerate(steps_of(step.operation)):
         bounds = starts[axis], stops[axis]
         if stride == 1:

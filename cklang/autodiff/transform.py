@@ -173,7 +173,7 @@ def _pulled(
     parts_of_splits = {part.result for split in by_first.values() for part in split.parts}
     for own in reversed(body):
         split = by_first.get(own.result.name)
-        if split is not None and next(split.parts).operands[0].name in active:
+        if split is not None and split.source.name in active:
             _add_joined(gradients, split, emitter)
         pair = pairs.get(own.result.name)
         operation, log_sums = _of_pair(pair, own, gradients)
@@ -217,17 +217,15 @@ def _of_pair(
 
 def _add_joined(gradients: dict[str, Term], split: Split, emitter: Emitter) -> None:
     """Add the gradient by a tensor that is taken apart: those by its parts, joined."""
-    first = next(split.parts)
-    (source,) = first.operands
     known = {part.result: gradients.get(part.result.name) for part in split.parts}
     if not any(known.values()):
         return
-    emitter.span = first.span or emitter.span
+    emitter.span = next(split.parts).span or emitter.span
     terms = {
         part: emitter.constant(0.0, part.type.shape) if term is None else term
         for part, term in known.items()
     }
-    _add(gradients, source, whole(split, terms))
+    _add(gradients, split.source, whole(split, terms))
 
 
 def _pulled_back(

@@ -20,7 +20,7 @@ from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_f
 from cklang.build.halves import has_main_loop, main_loop
 from cklang.build.refusals import in_users_lines, naming_the_rule
 from cklang.build.schedules import schedules
-from cklang.build.stencil_files import BITCODE, StencilFiles
+from cklang.build.stencil_files import BITCODE, COMPILED_FROM, StencilFiles
 from cklang.build.store import Entry, Store, digest_of
 from cklang.device.artifact import Artifact
 from cklang.device.resources import Resources
@@ -254,15 +254,13 @@ class Builder:
 
         bundled = self._bundled(key, source)
         if bundled is not None:
-            tools = {"bundle": bundled.digest, "tools": self.toolchain.identity}
-            stencil: dict[str, Any] = {**tools, "arch": key.arch}
+            shipped = {"bundle": bundled.digest, "tools": self.toolchain.identity}
+            stencil: dict[str, Any] = {**shipped, "arch": key.arch}
         else:
-            stencil = {
-                "source": source.stencil,
-                "arch": key.arch,
-                "tools": steps.identity(self.toolchain, self._tree_for(key)),
-                "headers": _headers_of(source.stencil, source),
-            }
+            tools = steps.identity(self.toolchain, self._tree_for(key))
+            read = _headers_of(source.stencil, source)
+            inputs = (source.stencil, key.arch, tools, read)
+            stencil = dict(zip(COMPILED_FROM, inputs, strict=True))
         fill = source.placed
         places.note(fill.name, fill.places)
         kernel = {

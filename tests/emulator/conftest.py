@@ -76,6 +76,6 @@ def _widths() -> tuple[int, ...]:
 @pytest.fixture
 def widths() -> Iterator[tuple[int, ...]]:
     """Bits of vectors to translate for."""
-    found = _widths()
-    yield found
-    emulator.vector_width(found[-1])
+    available = _widths()
+    yield available
+    emulator.vector_width(available[-1])

@@ -46,6 +46,17 @@ constexpr HiddenValue kHidden[] = {
 };
 
 constexpr u64 kArgumentsAligned = 128;  // as AMD's runtime aligns arguments: to a line of the caches
+constexpr u64 kArgumentsPage = 4096;    // they do not straddle one, which would cost another translation, by chance
+
+// Makes room for arguments in `memory`, and returns where they begin.
+u8* room_for_arguments(std::vector<u8>& memory, size_t bytes) {
+  const size_t page = bytes <= kArgumentsPage ? kArgumentsPage : 0;
+  memory.resize(bytes + kArgumentsAligned + (page != 0 ? bytes : 0));
+  u64 begin = reinterpret_cast<u64>(memory.data());
+  begin += -begin & (kArgumentsAligned - 1);
+  if (page != 0 && begin / page != (begin + bytes - 1) / page) begin += -begin & (page - 1);
+  return reinterpret_cast<u8*>(begin);
+}
 
 void fill_hidden(const Kernel& kernel, const Launch& launch, u32 dynamic_lds, u8* kernarg, size_t bytes) {
   for (const KernelArgument& argument : kernel.arguments) {
@@ -219,9 +230,7 @@ hipError_t prepare_launch(Function& function, const LaunchShape& shape, const u8
   Launch& work = prepared->launch;
   if (const hipError_t error = fill_launch(function, shape, work); error != hipSuccess) return error;
   const size_t bytes = std::max<size_t>(kernel.kernarg_bytes, explicit_bytes(kernel)) + 16;
-  prepared->memory.resize(bytes + kArgumentsAligned - 1);
-  u8* const begin = prepared->memory.data();
-  u8* const kernarg = prepared->kernarg = begin + (-reinterpret_cast<u64>(begin) & (kArgumentsAligned - 1));
+  u8* const kernarg = prepared->kernarg = room_for_arguments(prepared->memory, bytes);
   if (explicit_bytes(kernel) != 0) std::memcpy(kernarg, arguments, explicit_bytes(kernel));
   fill_hidden(kernel, work, shape.dynamic_lds, kernarg, bytes);
   work.kernarg = kernarg;

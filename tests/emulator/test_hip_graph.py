@@ -6,8 +6,9 @@ import ctypes
 import numpy as np
 import pytest
 
-from tests.support.assembly import call, hip, ok, status
-from tests.support.hip_streams import Kernels, Words, stream
+from cklang import emulator
+from tests.support.assembly import assemble, call, hip, ok, status
+from tests.support.hip_streams import BODIES, Kernels, Words, stream
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -47,6 +48,22 @@ def test_captured_work_runs_at_each_launch(kernels: Kernels, words: Words) -> No
         ok(hip().hipStreamSynchronize(one))
         assert words.values[0] == expected
     assert call("hipGraphExecDestroy", executable) == 0
+
+
+def test_arguments_straddle_no_page(words: Words) -> None:
+    """Else a kernel's time would depend on where they happen to lie."""
+    one, kernels = stream(), Kernels(assemble({"increment": BODIES["increment"]}, arguments=480))
+    with emulator.timing(1) as recording:
+        assert call("hipStreamBeginCapture", int(one), 0) == 0
+        for _ in range(100):
+            kernels.enqueue("increment", 0, words.address, one)
+        executable = instantiate(capture(int(one)))
+        assert call("hipGraphLaunch", executable, int(one)) == 0
+        ok(hip().hipStreamSynchronize(one))
+    assert call("hipGraphExecDestroy", executable) == 0
+    extents = np.concatenate([launch.extents for launch in recording.launches])
+    assert len(np.unique(extents)) > 200
+    assert (extents[:, 0] // 4096 == (extents[:, 1] - 1) // 4096).all()
 
 
 def test_a_capture_follows_events_to_other_streams(kernels: Kernels, words: Words) -> None:

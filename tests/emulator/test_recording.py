@@ -169,19 +169,6 @@ def test_nothing_is_recorded_behind_the_statement(module: Module) -> None:
     assert not recorded_launches(packed_records())
 
 
-def test_arguments_straddle_no_page(module: Module) -> None:
-    """Else the time of a kernel would depend on where they happen to lie."""
-    output, between = np.zeros(64 * _GROUPS, np.uint32), list[bytearray]()
-    with emulator.timing(1, alone=True) as recording:
-        for n in range(300):
-            assert module.launch("store", output, output, grid=1) == "hipSuccess"
-            between += [bytearray(size) for size in range(100 + n % 2, 500, 15)]
-    extents = np.concatenate([launch.extents for launch in recording.launches])
-    begins = np.unique(extents[:, 0])
-    assert len(begins) > 10
-    assert (extents[:, 0] // 4096 == (extents[:, 1] - 1) // 4096).all()
-
-
 def test_lanes_of_one_bank_take_longer(module: Module) -> None:
     constants, spec = constants_of("gfx942"), arch("gfx942")
     cycles = {}

@@ -36,7 +36,7 @@ _KERNEL = """
 .amdhsa_kernel {name}
   .amdhsa_group_segment_fixed_size {lds}
   .amdhsa_private_segment_fixed_size {scratch}
-  .amdhsa_kernarg_size 32
+  .amdhsa_kernarg_size {arguments}
   .amdhsa_user_sgpr_kernarg_segment_ptr 1
   .amdhsa_system_sgpr_workgroup_id_x 1
   .amdhsa_next_free_vgpr 128
@@ -77,12 +77,14 @@ def assemble(
     denormals: int = 3,
     wave: int = 64,
     scratch: int = 0,
+    arguments: int = 32,
     flags: Sequence[str] = (),
 ) -> bytes:
     """Return a code object with one kernel for each body; each takes two pointers.
 
     `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them. `wave` is 64, or 32 on
-    RDNA. `lds` are bytes of a workgroup, `scratch` bytes of a lane, `flags` are clang's.
+    RDNA. `lds` are bytes of a workgroup, `scratch` bytes of a lane, `arguments` bytes of memory
+    that the kernel expects at its arguments; `flags` are clang's.
     """
     cdna = arch in CDNA
     extra = ".amdhsa_accum_offset 96" if cdna else f".amdhsa_wavefront_size32 {int(wave == 32)}"
@@ -92,6 +94,7 @@ def assemble(
             body=body,
             lds=lds,
             scratch=scratch,
+            arguments=arguments,
             denormals=denormals,
             target=extra,
         )

@@ -336,7 +336,7 @@ def test_launch_of_more_than_two_gigabytes() -> None:
     stage = copy.stage(arch("gfx942"), "a test")
     (artifact,) = shared_builder().build_all([(stage.key, NO_FUNCTIONS)])
     # 2 channels at once, which lie half a GiB apart.
-    assert described_stage(artifact, stage).shape.grid == (3 * 32 * 2**28 // 64, 1, 1)
+    assert described_stage(artifact, stage).shape.grid == (3 * 32 * 2**28 // 1024, 1, 1)
     request = replace(copy.request, rows=64)
     assert load_shim(artifact, LayoutCopyShim).describe(request) == (
         "a tile spans more than 2^31 bytes or has a negative stride"

@@ -109,6 +109,42 @@ def test_channels_of_any_number(n: int, h: int, w: int, c: int) -> None:
     assert key_of_last(op).signature.neighbours
 
 
+@ck.op
+def volumes(
+    x: ck.f16[N, 6, D, H, W],
+    w: ck.f16[K, 3, 2, 3, 2],
+    b: ck.f32[K],
+    res: ck.f16[N, K, D - 1, H - 2, W],
+) -> ck.f16[N, K, D - 1, H - 2, W]:
+    """Two groups of three channels, whose features share pixels."""
+    pads = ((0, 0), (1, 1), (1, 0))
+    y = ck.conv(x, w, padding=pads, dilation=(1, 2, 1), groups=2, layout="ncdhw")
+    return y + b[:, None, None, None] + res
+
+
+@pytest.mark.usefixtures("compiler")
+@settings(max_examples=25, deadline=None)
+@given(
+    space=st.tuples(st.integers(2, 4), st.integers(3, 12), st.integers(1, 70)),
+    vector=st.sampled_from([2, 4, 8]),
+    rows=st.sampled_from([1, 2, 4]),
+    blocks=st.integers(1, 3),
+)
+def test_features_share_pixels(
+    space: tuple[int, int, int], vector: int, rows: int, blocks: int
+) -> None:
+    (d, h, w), k = space, 2 * vector * blocks
+    arrays = (
+        image(0, "f2", 2, 6, d, h, w),
+        image(1, "f2", k, 3, 2, 3, 2),
+        image(2, "f4", k),
+        image(3, "f2", 2, k, d - 1, h - 2, w),
+    )
+    op = volumes.using(replace(PIXELS, vector=vector, rows=rows))
+    check(op, arrays)
+    assert key_of_last(op).algorithm.vector == vector
+
+
 @pytest.mark.usefixtures("compiler")
 @settings(max_examples=15, deadline=None)
 @given(n=st.integers(1, 3), h=st.integers(1, 12), w=st.integers(3, 140), c=st.integers(2, 5))
@@ -272,6 +308,11 @@ def test_rules_of_algorithms() -> None:
     assert rejected(SMALL, channels=2) == ["window-vector"]
     assert rejected(SMALL, dtype_e=ck.i8) == ["window-types"]
     assert rejected(SMALL, window=(1, 16, 9)) == ["window-weights"]
+    features = replace(PIXELS, vector=8)
+    assert rejected(features, neighbours=False, channels=3, features=24) == []
+    assert rejected(features, neighbours=False, features=12) == ["window-vector"]
+    assert rejected(features, neighbours=False, features=8, window=(3, 5, 7)) == ["window-weights"]
+    assert rejected(replace(features, rows=8), neighbours=False, features=8) == ["window-code"]
     assert rejected(replace(SMALL, vector=8), dtype_a=f32, dtype_e=f32) == ["window-vector"]
     assert rejected(replace(SMALL, rows=16, columns=8)) == ["window-code"]
 

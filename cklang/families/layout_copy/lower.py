@@ -7,7 +7,6 @@ The C side of the face is ``include/cklang/transpose_host.h``; the struct layout
 import ctypes
 from dataclasses import dataclass
 
-from cklang.arch import arch
 from cklang.device.host_shim import HostShim
 from cklang.families.layout_copy.key import LayoutCopyKey
 from cklang.fusion.functions import Functions
@@ -21,14 +20,14 @@ VERSION = 1
 MAX_BATCH = 4
 """CK_TRANSPOSE_MAX_BATCH."""
 
-TILE = 64
-"""Rows of a tile; it has no more columns."""
+LONGEST = {1: 4096, 2: 1024, 4: 1024}
+"""Rows or columns of a tile at most, by the bytes of an element."""
 
 _TYPES = {1: "int8_t", 2: "ck_tile::fp16_t", 4: "float"}
 """A type that CK Tile loads and stores, by its bytes; nothing is computed."""
 
 _MOST = 8
-"""Elements of a vector: a thread of CK Tile's pipeline has 64, in a rectangle."""
+"""Elements of a vector."""
 
 
 def widths(size: int) -> tuple[int, ...]:
@@ -47,7 +46,6 @@ def lower_transpose(key: LayoutCopyKey, functions: Functions) -> KernelSource:
         bytes=s.bytes,
         source_vector=s.source_vector,
         target_vector=s.target_vector,
-        wave=arch(key.arch).wave_size,
     )
     return KernelSource(stencil=text, fill="", hole="", kernel=kernel)
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklang.arch import ArchSpec
+from cklang.families.conv.problem import ConvTensor
 from cklang.families.cost_constants import fitted
 from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import Times
 from cklang.families.windows.key import Windowed, WindowKey, block_of, read_places
 from cklang.families.windows.problem import WindowProblem
-from cklang.families.windows.rules import loads_of, registers_of
+from cklang.families.windows.rules import has_features, loads_of, registers_of
 from cklang.ir.windows import Role
 from cklang.types import f32
 
@@ -34,9 +35,9 @@ _LINE = 64
 _SHARED_LINE = 128
 """Bytes that compute units get from the cache which they share at least."""
 
-_OF_THREAD, _OF_RESULT, _OF_WEIGHT = 60, 4, 30
-"""Vector instructions of a thread that do not depend on its tile, of each result, and of each
-weight that is brought to LDS."""
+_OF_THREAD, _OF_RESULT, _OF_WEIGHT, _OF_SCALAR = 60, 4, 30, 0.3
+"""Vector instructions of a thread that do not depend on its tile, of each result, of each weight
+that is brought to LDS, and in whose time one is loaded as a scalar."""
 
 _SHOWN = 0.2
 """How much of what overlaps with the longest adds to it."""
@@ -144,13 +145,14 @@ class WindowCost:
         taps, results = math.prod(s.window) * s.channels, a.pixels * a.vector
         packed = 2 if a.vector > 1 and self._spec.family in _PACKED else 1
         widened = 0 if s.dtype_a == f32 else 1
+        loaded = a.vector if s.neighbours else 1
         weights = 0.0
         if s.how is Windowed.PRODUCTS:
             shared = together * a.vector * _OF_WEIGHT / a.threads
-            weights = taps * (shared if s.neighbours else widened)
+            weights = taps * (shared if s.neighbours else (widened + _OF_SCALAR) * a.vector)
         return (
             taps * results / packed
-            + loads_of(a, s) * (2 + widened * a.vector)
+            + loads_of(a, s) * (2 + widened * loaded + has_features(a, s))
             + weights
             + (_OF_RESULT + 2 * len(s.d)) * results
             + _OF_THREAD
@@ -178,16 +180,20 @@ class WindowCost:
     def _loads(self, key: WindowKey, p: WindowProblem) -> float:
         """Return the clocks of the loads and stores of a wave."""
         a, s = key.algorithm, key.signature
-        stores = a.pixels * (1 + len(s.d)) * self._clocks(key, p, s.dtype_e.bytes)
-        return loads_of(a, s) * self._clocks(key, p, s.dtype_a.bytes) + stores
+        stores = a.pixels * (1 + len(s.d)) * (1 if s.neighbours else a.vector)
+        loads = loads_of(a, s) * self._clocks(key, p, p.a, s.stride[1])
+        return loads + stores * self._clocks(key, p, p.e, 1)
 
-    def _clocks(self, key: WindowKey, p: WindowProblem, size: int) -> float:
+    def _clocks(self, key: WindowKey, p: WindowProblem, tensor: ConvTensor, stride: int) -> float:
         """Return the clocks of a load or a store of a wave: those of the lines that it touches."""
         a, s, wave = key.algorithm, key.signature, self._spec.wave_size
-        full = max(_LEAST_CLOCKS, wave * a.vector * size / _L1_BYTES)
+        size = tensor.dtype.bytes
         if not s.neighbours:  # lanes beyond the end of a row of pixels have another one
-            row = min(wave, math.ceil(p.extents.output[2] / a.columns)) * size
-            return full * max(1.0, _SHARED_LINE / row)
+            row = min(wave, p.extents.output[2]) * size
+            next_row = a.rows * stride * tensor.strides[2] * size
+            touched = max(row, min(next_row, _SHARED_LINE))
+            return max(_LEAST_CLOCKS, wave * size / _L1_BYTES) * touched / row
+        full = max(_LEAST_CLOCKS, wave * a.vector * size / _L1_BYTES)
         if a.columns == 1:
             return full
         run = p.extents.groups * p.extents.features * size

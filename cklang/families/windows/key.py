@@ -93,7 +93,7 @@ class WindowAlgorithm:
     """
 
     vector: int
-    """Neighbouring channels."""
+    """Neighbouring channels, or, where pixels are neighbours, features that share them."""
     columns: int
     """Pixels along x."""
     rows: int

@@ -27,11 +27,14 @@ _MOST_LOADS = 200
 _MOST_PRODUCTS = 4096
 """Products of a thread at most, for the same reason."""
 
-_MOST_TAPS = 128
-"""Weights of a channel at most."""
+_MOST_WEIGHTS = 128
+"""Weights at most: of a channel in LDS, or of all features for a row of pixels as scalars."""
 
 _REGISTERS = 240
 """Registers for sums, a row of pixels and weights at most."""
+
+_ROWS_OF_FEATURES = 4
+"""Rows of a thread of some features at most: with more, weights move between registers."""
 
 _REACH = 1 << 30
 """CK_WINDOW_REACH."""
@@ -55,9 +58,26 @@ def loads_of(a: WindowAlgorithm, s: WindowSignature) -> int:
 def registers_of(a: WindowAlgorithm, s: WindowSignature) -> int:
     """Return about how many registers a thread takes."""
     columns = read_places(a.columns, s.stride[2], s.window[2], s.dilation[2])
+    if not s.neighbours:
+        loaded = 3 * loads_at_once(a, s) // 2 if has_features(a, s) else 3 * columns
+        return a.vector * a.pixels + loaded + 24
     weights = math.prod(s.window) * s.channels if s.how is Windowed.PRODUCTS else 0
-    loaded = weights if s.neighbours else 0
-    return a.vector * (a.pixels + 2 * columns + min(loaded, 64)) + columns + 24
+    return a.vector * (a.pixels + 2 * columns + min(weights, 64)) + columns + 24
+
+
+def has_features(a: WindowAlgorithm, s: WindowSignature) -> bool:
+    """Whether a thread has several features, which share its pixels."""
+    return a.vector > 1 and not s.neighbours
+
+
+def unrolled_of(a: WindowAlgorithm, s: WindowSignature) -> int:
+    """Return of how many planes and channels the code has the taps; the others are in a loop."""
+    return 1 if has_features(a, s) else s.window[0] * s.channels
+
+
+def loads_at_once(a: WindowAlgorithm, s: WindowSignature) -> int:
+    """Return how many vectors of pixels the code loads without a loop."""
+    return loads_of(a, s) * unrolled_of(a, s) // (s.window[0] * s.channels)
 
 
 @RULES.algorithm("window-types", "windows are of floats of 16 or 32 bits", reads=())
@@ -67,9 +87,14 @@ def _types(_a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violatio
     return first([*wrong, *(among("the type of an operand", d.dtype, _READ) for d in s.d)])
 
 
-@RULES.algorithm("window-weights", "weights stand in LDS or in registers", reads=())
-def _weights(_a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
-    return at_most("the weights of a channel", math.prod(s.window) * s.channels, _MOST_TAPS)
+@RULES.algorithm(
+    "window-weights", "weights stand in LDS or in scalar registers", reads=("vector", "rows")
+)
+def _weights(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    weights = math.prod(s.window) * s.channels
+    if has_features(a, s):
+        weights = min(a.rows, s.window[1]) * s.window[2] * a.vector
+    return at_most("the weights that a thread has at once", weights, _MOST_WEIGHTS)
 
 
 @RULES.algorithm("window-threads", "a workgroup has 64 or 256 threads", reads=("threads",))
@@ -80,10 +105,14 @@ def _threads(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violati
 
 
 @RULES.algorithm(
-    "window-vector", "vectors are of neighbouring channels of groups of one", reads=("vector",)
+    "window-vector",
+    "vectors are of neighbouring channels of groups of one, or of features of a group",
+    reads=("vector",),
 )
 def _vector(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
-    most = 1 if not s.neighbours or s.channels * s.features > 1 else max(_VECTORS)
+    if not s.neighbours:
+        return multiple("the features of a group", s.features, a.vector)
+    most = 1 if s.channels * s.features > 1 else max(_VECTORS)
     types = (s.dtype_a, s.dtype_e)
     wide = (narrow_access("the channels of a thread", a.vector, dtype) for dtype in types)
     return at_most("the channels of a thread", a.vector, most) or first(wide)
@@ -106,9 +135,11 @@ def _columns(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violati
 def _code(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
     if a.pixels == a.vector == 1:
         return None
-    products = math.prod(s.window) * s.channels * a.pixels * a.vector
+    products = math.prod(s.window[1:]) * unrolled_of(a, s) * a.pixels * a.vector
+    rows = _ROWS_OF_FEATURES if has_features(a, s) else max(_ROWS)
     return (
-        at_most("the loads of a thread", loads_of(a, s), _MOST_LOADS)
+        at_most("the rows of a thread", a.rows, rows)
+        or at_most("the loads of a thread", loads_at_once(a, s), _MOST_LOADS)
         or at_most("the products of a thread", products, _MOST_PRODUCTS)
         or at_most("the registers of a thread", registers_of(a, s), _REGISTERS)
     )
@@ -117,6 +148,8 @@ def _code(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation 
 @RULES.problem("window-channels", "channels are whole vectors", reads=("vector",))
 def _channels(p: WindowProblem, a: WindowAlgorithm, _spec: ArchSpec) -> Violation | None:
     x = p.extents
+    if not p.neighbours:
+        return None
     wrong = [multiple("the channels", x.groups * x.features, a.vector)]
     for tensor in (p.a, p.e, *p.d):
         if tensor in p.d and tensor.strides[4] != 1:

@@ -14,14 +14,14 @@ namespace cklang {
 /// What the host knows of a kernel that transposes.
 struct TransposeShape
 {
-    int64_t bytes, source_vector, target_vector, wave;
+    int64_t bytes, source_vector, target_vector;
 };
 
 class DescribeTranspose
 {
     public:
     DescribeTranspose(const TransposeShape& shape, const ck_transpose_problem& problem)
-        : shape_(shape), p_(problem)
+        : shape_(shape), p_(problem), tile_(TransposeTile::of(problem.rows, problem.columns, i32(shape.bytes)))
     {
     }
 
@@ -33,6 +33,7 @@ class DescribeTranspose
         TransposeArgs args{};
         args.rows    = i32(p_.rows);
         args.columns = i32(p_.columns);
+        args.tile    = tile_;
         args.source  = side(p_.source);
         args.target  = side(p_.target);
         for(int axis = 0; axis < CK_TRANSPOSE_MAX_BATCH; ++axis)
@@ -43,7 +44,7 @@ class DescribeTranspose
         std::memcpy(launch.kernarg, &args, sizeof(args));
         launch.kernarg_bytes = sizeof(args);
         const uint32_t grid[] = {static_cast<uint32_t>(tiles_m() * tiles_n() * matrices()), 1, 1};
-        const uint32_t block[] = {static_cast<uint32_t>(shape_.wave), 1, 1};
+        const uint32_t block[] = {transpose_threads, 1, 1};
         std::copy(grid, grid + 3, launch.grid);
         std::copy(block, block + 3, launch.block);
         launch.lds_bytes       = 0;
@@ -54,9 +55,8 @@ class DescribeTranspose
     private:
     static index_t i32(int64_t value) { return static_cast<index_t>(value); }
 
-    int64_t kN() const { return transpose_columns(i32(shape_.wave)); }
-    int64_t tiles_m() const { return (p_.rows - 1) / transpose_rows + 1; }
-    int64_t tiles_n() const { return (p_.columns - 1) / kN() + 1; }
+    int64_t tiles_m() const { return (p_.rows - 1) / tile_.rows() + 1; }
+    int64_t tiles_n() const { return (p_.columns - 1) / tile_.columns() + 1; }
 
     int64_t matrices() const
     {
@@ -101,8 +101,8 @@ class DescribeTranspose
 
     bool reaches(const ck_transpose_tensor& given) const
     {
-        const int64_t rows    = std::min<int64_t>(p_.rows, transpose_rows) - 1;
-        const int64_t columns = std::min(p_.columns, kN()) - 1;
+        const int64_t rows    = std::min<int64_t>(p_.rows, tile_.rows()) - 1;
+        const int64_t columns = std::min<int64_t>(p_.columns, tile_.columns()) - 1;
         const int64_t most    = (int64_t{1} << 31) / shape_.bytes;
         const auto fits       = [&](int64_t steps, int64_t stride) {
             return steps == 0 || (stride >= 0 && stride <= most / steps);
@@ -131,6 +131,7 @@ class DescribeTranspose
 
     TransposeShape shape_;
     ck_transpose_problem p_;
+    TransposeTile tile_;
 };
 
 } // namespace cklang

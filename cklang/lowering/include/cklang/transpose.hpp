@@ -1,83 +1,87 @@
 // SPDX-License-Identifier: MIT
-// A copy of matrices whose rows and columns change places in memory: CK Tile's transpose in
-// registers, under a kernel that takes any strides and more than 2^31 bytes.
+// A copy of matrices whose rows and columns change places in memory. A workgroup has a tile, which it
+// brings to LDS along the rows of the source and takes from there along those of the target, so that
+// both are accessed in whole lines, whether vectors fit or not.
 #pragma once
 
 #include "cklang/transpose_args.hpp"
 
-#include "ck_tile/ops/batched_transpose/pipeline/batched_transpose_pipeline.hpp"
-
 namespace cklang {
-
-/// What CK Tile's pipeline asks of a problem. CK Tile's own has vectors only where tiles are whole.
-template <typename T, index_t vector>
-struct TransposeProblem
-{
-    using DataType                            = T;
-    static constexpr index_t kBlockSize       = ck_tile::get_warp_size();
-    static constexpr index_t kMPerBlock       = transpose_rows;
-    static constexpr index_t kNPerBlock       = transpose_columns(kBlockSize);
-    static constexpr index_t VectorSizeInput  = vector;
-    static constexpr index_t VectorSizeOutput = vector; // how threads stand, as when they load
-};
 
 template <typename T, index_t source_vector, index_t target_vector>
 struct TransposeKernel
 {
-    using Problem  = TransposeProblem<T, source_vector>;
-    using Pipeline = ck_tile::BatchedTransposePipeline<Problem>;
-
-    static constexpr index_t block_size = Problem::kBlockSize;
-    static constexpr index_t kM = Problem::kMPerBlock, kN = Problem::kNPerBlock;
+    static constexpr index_t block_size = transpose_threads;
 
     CK_TILE_DEVICE static void run(const TransposeArgs& args)
     {
-        using namespace ck_tile;
-
         const auto place = args.places.split(blockIdx.x);
-        const index_t m  = place[CK_TRANSPOSE_MAX_BATCH] * kM;
-        const index_t n  = place[CK_TRANSPOSE_MAX_BATCH + 1] * kN;
-        // A view of one tile, so that a matrix may span any number of bytes.
-        const index_t rows = min(args.rows - m, kM), columns = min(args.columns - n, kN);
-        const auto x       = pad_tensor_view(
-            view<source_vector>(args.source, place, m, n, rows, columns, args.source.row, args.source.column),
-            make_tuple(number<kM>{}, number<kN>{}),
-            sequence<true, true>{});
-        const auto y = pad_tensor_view(
-            view<target_vector>(args.target, place, m, n, columns, rows, args.target.column, args.target.row),
-            make_tuple(number<kN>{}, number<kM>{}),
-            sequence<true, true>{});
-        auto from = make_tile_window(x, make_tuple(number<kM>{}, number<kN>{}), {0, 0});
-        auto to   = make_tile_window(y, make_tuple(number<kN>{}, number<kM>{}), {0, 0});
-        Pipeline{}(from, to);
+        const index_t m  = place[CK_TRANSPOSE_MAX_BATCH] * args.tile.rows();
+        const index_t n  = place[CK_TRANSPOSE_MAX_BATCH + 1] * args.tile.columns();
+        const index_t rows = args.rows - m, columns = args.columns - n;
+        const index_t pitch = args.tile.columns() + dword; // an odd number of banks
+
+        __shared__ T shared[(1 << area_bits) / transpose_least * (transpose_least + dword)];
+        const auto source = matrix(args.source, place, m, n);
+        ck_tile::thread_buffer<T, source_vector> parts[slots<source_vector>];
+        each<source_vector>(args.tile.column_bits, [&](auto i, index_t row, index_t column) {
+            const uint32_t at = row * args.source.row + column * args.source.column;
+            parts[i]          = ck_tile::amd_buffer_load_impl<T, source_vector>(
+                source, row < rows && column < columns ? at * sizeof(T) : beyond, 0);
+        });
+        each<source_vector>(args.tile.column_bits, [&](auto i, index_t row, index_t column) {
+            for_elements<source_vector>(
+                [&](auto v) { shared[row * pitch + column + v] = parts[i][v]; });
+        });
+        __syncthreads();
+        const auto target = matrix(args.target, place, m, n);
+        each<target_vector>(args.tile.row_bits, [&](auto, index_t column, index_t row) {
+            ck_tile::thread_buffer<T, target_vector> part;
+            for_elements<target_vector>(
+                [&](auto v) { part(v) = shared[(row + v) * pitch + column]; });
+            const uint32_t at = row * args.target.row + column * args.target.column;
+            ck_tile::amd_buffer_store_impl<T, target_vector>(
+                part, target, row < rows && column < columns ? at * sizeof(T) : beyond, 0);
+        });
     }
 
     private:
-    /// The tile at (m, n) of one side as `outer` by `inner` elements.
-    template <index_t vector, typename Place>
-    CK_TILE_DEVICE static auto view(const TransposeSide& side,
-                                    const Place& place,
-                                    index_t m,
-                                    index_t n,
-                                    index_t outer,
-                                    index_t inner,
-                                    index_t outer_stride,
-                                    index_t inner_stride)
-    {
-        using namespace ck_tile;
+    static constexpr uint32_t beyond   = 1u << 31; // of a tile, and the bytes of its buffer
+    static constexpr index_t dword     = 4 / sizeof(T);
+    static constexpr index_t area_bits = transpose_area_bits(sizeof(T));
 
+    /// How many vectors a thread moves.
+    template <index_t vector>
+    static constexpr index_t slots = (1 << area_bits) / vector / block_size;
+
+    /// Call with the number, the outer and the inner place of each vector of this thread, in a tile
+    /// of 2^bits elements along the inner axis.
+    template <index_t vector, typename F>
+    CK_TILE_DEVICE static void each(index_t bits, F&& f)
+    {
+        const index_t mask = (1 << bits) - 1;
+        ck_tile::static_for<0, slots<vector>, 1>{}([&](auto i) {
+            const index_t element = (i * block_size + threadIdx.x) * vector;
+            f(i, element >> bits, element & mask);
+        });
+    }
+
+    template <index_t vector, typename F>
+    CK_TILE_DEVICE static void for_elements(F&& f)
+    {
+        ck_tile::static_for<0, vector, 1>{}(f);
+    }
+
+    /// One side's memory from the tile at (m, n) on, so that a matrix may span any number of bytes.
+    template <typename Place>
+    CK_TILE_DEVICE static auto
+    matrix(const TransposeSide& side, const Place& place, index_t m, index_t n)
+    {
         int64_t first = static_cast<int64_t>(m) * side.row + static_cast<int64_t>(n) * side.column;
 #pragma unroll
         for(index_t axis = 0; axis < CK_TRANSPOSE_MAX_BATCH; ++axis)
             first += place[axis] * side.batch[axis];
-        T* const data     = static_cast<T*>(side.data) + first;
-        const auto extents = make_tuple(outer, inner);
-        if constexpr(vector > 1)
-            return make_naive_tensor_view<address_space_enum::global>(
-                data, extents, make_tuple(outer_stride, number<1>{}), number<vector>{}, number<1>{});
-        else
-            return make_naive_tensor_view<address_space_enum::global>(
-                data, extents, make_tuple(outer_stride, inner_stride), number<1>{}, number<1>{});
+        return ck_tile::make_wave_buffer_resource(static_cast<T*>(side.data) + first, beyond);
     }
 };
 

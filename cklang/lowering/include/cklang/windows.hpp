@@ -4,7 +4,8 @@
 // A thread computes a tile of pixels of some neighbouring channels. It loads each pixel that its
 // windows have once, row by row, and adds it to the sums of all windows that contain it. Neighbouring
 // threads have neighbouring channels, where these are contiguous, and weights come from LDS; or they
-// have neighbouring pixels along x, and a workgroup has one channel, whose weights are scalars.
+// have neighbouring pixels along x, and a workgroup has one channel, or some features of a group, which
+// all need the pixels that it loads; their weights are scalars.
 //
 // Buffers end with an image. What is beyond its borders has places beyond its end: loads give zeros
 // there, and stores do nothing.
@@ -67,7 +68,7 @@ struct WindowKernel
         const uint32_t group = workgroup(), rest = group / p.parts;
         const uint32_t block = rest % p.blocks, planes = rest / p.blocks;
         const uint32_t z = planes % p.out[0], image = planes / p.out[0];
-        uint32_t place = group % p.parts * threads + threadIdx.x, local = 0, first = block;
+        uint32_t place = group % p.parts * threads + threadIdx.x, local = 0, first = block * vector;
         if constexpr(Tile::channels)
         {
             local = place % p.block;
@@ -115,8 +116,8 @@ struct WindowKernel
     struct Weights
     {
         static constexpr int pitch = (block_most + 1) * vector;
-        float scalars[Tile::channels ? 1 : Window::taps];
         const float* column;
+        const B* features[vector];
 
         CK_TILE_DEVICE void fill(const ck_window_args& p, uint32_t block, uint32_t local)
         {
@@ -127,8 +128,11 @@ struct WindowKernel
                 for(uint32_t i = threadIdx.x; i < many * Window::taps; i += threads)
                 {
                     const uint32_t channel = i / Window::taps, tap = i % Window::taps;
+                    const uint32_t c = tap % Window::c, x = tap / Window::c % Window::x;
+                    const uint32_t rest = tap / (Window::c * Window::x);
+                    const uint32_t y = rest % Window::y, z = rest / Window::y;
                     if(begin + channel < static_cast<uint32_t>(p.channels))
-                        shared[tap * pitch + channel] = load(p, begin + channel, tap);
+                        shared[tap * pitch + channel] = load(p, of_channel(p, begin + channel), z, y, x, c);
                 }
                 __syncthreads();
                 column = shared + local * vector;
@@ -136,32 +140,48 @@ struct WindowKernel
             else
             {
 #pragma unroll
-                for(int tap = 0; tap < Window::taps; ++tap)
-                    scalars[tap] = load(p, block, tap);
+                for(int v = 0; v < vector; ++v)
+                    features[v] = of_channel(p, block * vector + v);
             }
         }
 
-        CK_TILE_DEVICE Vector operator[](int tap) const
+        CK_TILE_DEVICE Vector of_tap(const ck_window_args& p, int z, int y, int x, int c) const
         {
+            const int tap = ((z * Window::y + y) * Window::x + x) * Window::c + c;
             if constexpr(Tile::channels)
                 return *reinterpret_cast<const Vector*>(column + tap * pitch);
-            else
-                return scalars[tap];
+            Vector result;
+#pragma unroll
+            for(int v = 0; v < vector; ++v)
+                result[v] = load(p, features[v], z, y, x, c);
+            return result;
         }
 
         private:
-        CK_TILE_DEVICE static float load(const ck_window_args& p, uint32_t channel, uint32_t tap)
+        CK_TILE_DEVICE static const B* of_channel(const ck_window_args& p, uint32_t channel)
         {
-            const uint32_t c = tap % Window::c, x = tap / Window::c % Window::x;
-            const uint32_t rest = tap / (Window::c * Window::x);
-            const int at = p.b_begin + static_cast<int>(channel / Window::k) * p.b_step[0] +
-                           static_cast<int>(channel % Window::k) * p.b_step[1] +
-                           static_cast<int>(rest / Window::y) * p.b_step[2] +
-                           static_cast<int>(rest % Window::y) * p.b_step[3] +
-                           static_cast<int>(x) * p.b_step[4] + static_cast<int>(c) * p.b_step[5];
-            return widen(static_cast<const B*>(p.b)[at]);
+            return static_cast<const B*>(p.b) + static_cast<int>(channel / Window::k) * p.b_step[0] +
+                   static_cast<int>(channel % Window::k) * p.b_step[1];
+        }
+
+        /// The weight of a tap; its place is in bytes so that a scalar load adds it to the address.
+        CK_TILE_DEVICE static float
+        load(const ck_window_args& p, const B* channel, uint32_t z, uint32_t y, uint32_t x, uint32_t c)
+        {
+            const uint32_t at = p.b_begin + z * p.b_step[2] + y * p.b_step[3] + x * p.b_step[4] +
+                                c * p.b_step[5];
+            return widen(*reinterpret_cast<const B*>(
+                reinterpret_cast<const char*>(channel) + at * static_cast<uint32_t>(sizeof(B))));
         }
     };
+
+    /// A vector of channels has one of pixels, one of features a pixel.
+    static constexpr int wide = Tile::channels ? vector : 1;
+    using Pixel               = std::conditional_t<Tile::channels, Vector, float>;
+
+    /// How many planes or channels of pixels the code has: scalars for all weights of some features
+    /// there are not.
+    static constexpr int unrolled(int count) { return wide == vector ? count : 1; }
 
     /// Whether the first or last place of an axis, which the window has itself, is read in the place
     /// of those beyond.
@@ -203,7 +223,7 @@ struct WindowKernel
 #pragma unroll
         for(int i = 0; i < Tile::rows * Tile::columns; ++i)
             sums[i / Tile::columns][i % Tile::columns] = none;
-#pragma unroll
+#pragma unroll unrolled(Window::z)
         for(int kz = 0; kz < Window::z; ++kz)
         {
             int plane = z * Window::sz - p.before[0] + kz * Window::dz;
@@ -211,7 +231,7 @@ struct WindowKernel
                 plane = ck_tile::max(0, ck_tile::min(plane, p.in[0] - 1));
             else if(static_cast<uint32_t>(plane) >= static_cast<uint32_t>(p.in[0]))
                 continue;
-#pragma unroll
+#pragma unroll unrolled(Window::c)
             for(int c = 0; c < Window::c; ++c)
             {
                 const uint32_t begin = (group + plane * p.a_step[0] + c * p.a_step[4]) * sizeof(A);
@@ -236,16 +256,16 @@ struct WindowKernel
                                        int c)
     {
         begin += along(y * Window::sy - p.before[1] + row, p.in[1], p.a_step[1], sizeof(A));
-        Vector pixels[width];
+        Pixel pixels[width];
         ck_tile::static_for<0, width, 1>{}([&](auto i) {
             if constexpr(is_read(i, Tile::columns, Window::sx, Window::x, Window::dx))
             {
                 const uint32_t at = begin + columns[i];
-                const auto part   = load<A, vector>(buffer, at);
+                const auto part   = load<A, wide>(buffer, at);
                 const bool absent = how == Windowed::largest && !limits && at >= beyond;
 #pragma unroll
-                for(int v = 0; v < vector; ++v)
-                    pixels[i][v] = absent ? -__builtin_inff() : widen(part[v]);
+                for(int v = 0; v < wide; ++v)
+                    reinterpret_cast<float*>(&pixels[i])[v] = absent ? -__builtin_inff() : widen(part[v]);
             }
         });
 #pragma unroll
@@ -259,7 +279,7 @@ struct WindowKernel
             {
                 Vector weight = 1.f;
                 if constexpr(how == Windowed::products)
-                    weight = weights[((kz * Window::y + ky) * Window::x + kx) * Window::c + c];
+                    weight = weights.of_tap(p, kz, ky, kx, c);
 #pragma unroll
                 for(int i = 0; i < Tile::columns; ++i)
                 {
@@ -324,8 +344,13 @@ struct WindowKernel
                 result(v) = narrow<E>(
                     Function{}(sum[v.value], widen(operands[ck_tile::number<i>{}][v])...));
             });
-            const uint32_t at = (offset(p.e_step, z, channel) + row * p.e_step[1] + column * p.e_step[2]) * sizeof(E);
-            ck_tile::amd_buffer_store_impl<E, vector>(result, buffer, there ? at : beyond, 0);
+            const uint32_t at = offset(p.e_step, z, channel) + row * p.e_step[1] + column * p.e_step[2];
+            ck_tile::static_for<0, vector, wide>{}([&](auto v) {
+                ck_tile::thread_buffer<E, wide> part;
+                ck_tile::static_for<0, wide, 1>{}([&](auto own) { part(own) = result[v + own]; });
+                const uint32_t of_part = (at + v * p.e_step[4]) * sizeof(E);
+                ck_tile::amd_buffer_store_impl<E, wide>(part, buffer, there ? of_part : beyond, 0);
+            });
         }
     }
 
@@ -348,7 +373,7 @@ struct WindowKernel
             : buffer(ck_tile::make_wave_buffer_resource(
                   static_cast<const T*>(p.d[i]) + image * p.d_image[i], p.d_bytes[i])),
               begin(offset(p.d_step[i], z, channel)),
-              step(p.d_step[i][3])
+              step(p.d_step[i][wide == vector ? 3 : 4])
         {
             if constexpr(D::common)
                 common = part(begin, true);
@@ -365,7 +390,7 @@ struct WindowKernel
         private:
         CK_TILE_DEVICE Part part(uint32_t at, bool there) const
         {
-            if constexpr(D::contiguous)
+            if constexpr(D::contiguous && wide == vector)
                 return load<T, vector>(buffer, there ? at * sizeof(T) : beyond);
             Part result;
             ck_tile::static_for<0, vector, 1>{}([&](auto v) {

@@ -11,8 +11,7 @@ ck_transpose_describe(const ck_transpose_problem* problem, ck_gemm_launch* launc
 {
     cklang::DescribeTranspose({.bytes         = 2,
                                .source_vector = 8,
-                               .target_vector = 8,
-                               .wave          = 64},
+                               .target_vector = 8},
                               *problem)
         .run(*launch);
 }

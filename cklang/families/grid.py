@@ -5,10 +5,10 @@ A grid says in which order the fields of an algorithm are chosen and what each m
 lazy and prunes: a rule is asked as soon as the fields it reads are chosen.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import Any, Generic, TypeVar, cast, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, cast, get_type_hints
 
 from cklang.arch import ArchSpec
 from cklang.codec import decode, unknown
@@ -75,9 +75,14 @@ def _defaults(of: Any) -> dict[str, Any]:
 
 def pattern_of(of: type[Any], choices: Mapping[str, Any]) -> Pattern:
     """Return the pattern of class ``of`` that ``choices`` describe."""
-    hints = get_type_hints(of)
+    hints = _hints(cast("Any", of))
     read = {name: _values(hints, name, value) for name, value in choices.items()}
     return Pattern(choices=read, of=of)
+
+
+@cache
+def _hints(of: Any) -> dict[str, Any]:
+    return get_type_hints(of)
 
 
 def _values(hints: Mapping[str, Any], name: str, choice: Any) -> tuple[Any, ...] | None:
@@ -105,8 +110,8 @@ class Grid(Generic[A]):
     values: Callable[[str, Any, ArchSpec], Sequence[Any]]
     """(field, signature, GPU): what the field may be at all."""
     rules: RuleSet
-    prune: Callable[[str, Any, A], bool] = lambda step, signature, algorithm: False
-    """Whether nothing can come of what was chosen up to a step, as is known before rules ask."""
+    prune: Callable[[Collection[str], Any, A], bool] = lambda steps, signature, algorithm: False
+    """Whether nothing can come of what steps chose last, as is known before rules ask."""
 
     @property
     def everything(self) -> Pattern:
@@ -116,16 +121,21 @@ class Grid(Generic[A]):
 
     def rules_at(self) -> tuple[tuple[AlgorithmRule, ...], ...]:
         """For each step: the rules whose fields are all chosen there."""
-        place = {name: index for index, name in enumerate(self.order)}
-        for step, names in self.joint.items():
-            place |= dict.fromkeys(names, place[step])
-        last = [
-            max((place[name] for name in rule.reads), default=0) for rule in self.rules.algorithms
-        ]
-        return tuple(
-            tuple(r for r, at in zip(self.rules.algorithms, last, strict=True) if at == index)
-            for index in range(len(self.order))
-        )
+        return _rules_at(self.rules, self.order, tuple(self.joint.items()))
+
+
+@cache
+def _rules_at(
+    rules: RuleSet, order: tuple[str, ...], joint: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[tuple[AlgorithmRule, ...], ...]:
+    place = {name: index for index, name in enumerate(order)}
+    for step, names in joint:
+        place |= dict.fromkeys(names, place[step])
+    last = [max((place[name] for name in rule.reads), default=0) for rule in rules.algorithms]
+    return tuple(
+        tuple(r for r, at in zip(rules.algorithms, last, strict=True) if at == index)
+        for index in range(len(order))
+    )
 
 
 def independent(of: type[A], values: Mapping[str, Sequence[Any]], rules: RuleSet) -> Grid[A]:
@@ -151,30 +161,55 @@ def walk(grid: Grid[A], signature: KernelSignature, spec: ArchSpec, among: Patte
     """Yield every algorithm of ``among`` that the algorithm rules allow, in the grid's order."""
     if among.of is not grid.of:
         raise error("K023", want=grid.of.__name__, got=among.of.__name__)
-    yield from _extend({}, 0, grid, grid.rules_at(), signature, spec, among)
+    steps = _steps(grid, signature, spec, among)
+    yield from _extend(_free(grid.rules), steps, grid, signature, spec)
+
+
+class _Step(NamedTuple):
+    """Fields that are chosen at once."""
+
+    names: frozenset[str]
+    """The steps of the grid."""
+    choices: tuple[dict[str, Any], ...]
+    rules: tuple[AlgorithmRule, ...]
+    """Those that are asked then."""
+
+
+def _steps(
+    grid: Grid[A], signature: KernelSignature, spec: ArchSpec, among: Pattern
+) -> tuple[_Step, ...]:
+    """Return the steps of a walk: those of one choice are taken together with the one before."""
+    steps: list[_Step] = []
+    for name, rules in zip(grid.order, grid.rules_at(), strict=True):
+        choices = tuple(grid.choices(name, signature, spec, among))
+        names = frozenset({name})
+        if steps and len(choices) == 1:
+            last = steps.pop()
+            choices = tuple({**own, **choices[0]} for own in last.choices)
+            names, rules = last.names | names, (*last.rules, *rules)
+        steps.append(_Step(names, choices, rules))
+    return tuple(steps)
 
 
 def _extend(
     chosen: dict[str, Any],
-    at: int,
+    steps: tuple[_Step, ...],
     grid: Grid[A],
-    rules: tuple[tuple[AlgorithmRule, ...], ...],
     signature: KernelSignature,
     spec: ArchSpec,
-    among: Pattern,
 ) -> Iterator[A]:
-    if at == len(grid.order):
-        yield grid.of(**chosen)
-        return
-    step, unknown_yet = grid.order[at], _free(grid.rules)
-    for more in grid.choices(step, signature, spec, among):
+    step, *others = steps
+    for more in step.choices:
         extended = {**chosen, **more}
-        algorithm = grid.of(**{**unknown_yet, **extended})
-        if grid.prune(step, signature, algorithm):
+        algorithm = grid.of(**extended)
+        if grid.prune(step.names, signature, algorithm):
             continue
-        if any(rule.check(algorithm, signature, spec) for rule in rules[at]):
+        if any(rule.check(algorithm, signature, spec) for rule in step.rules):
             continue
-        yield from _extend(extended, at + 1, grid, rules, signature, spec, among)
+        if others:
+            yield from _extend(extended, tuple(others), grid, signature, spec)
+        else:
+            yield algorithm
 
 
 @cache

@@ -8,7 +8,7 @@ of one group, where those of an image may go on, so they may move single element
 accesses.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import product
@@ -159,19 +159,19 @@ def _of_type(name: str, hint: Any) -> Sequence[Any]:
     return (_DEFAULTS[name],)
 
 
-_WIDE = (*_LAST, "vectors")
+_WIDE = frozenset((*_LAST, "vectors"))
 
 
-def _unspelled(name: str, signature: Signature, algorithm: Algorithm) -> bool:
-    """Whether lowering lacks the value of ``name``, or the signature in the chosen pipeline.
+def _unspelled(names: Collection[str], signature: Signature, algorithm: Algorithm) -> bool:
+    """Whether lowering lacks the value of one of ``names``, or the signature in the pipeline.
 
     What lowering says of a field depends on those before it alone; asking here keeps whole
     branches of flags from being walked to where the rule ``generated`` is asked.
     """
-    if name in _WIDE:
+    if _WIDE.issuperset(names):
         return False
     lacking = {field for field, _, _ in unsupported(signature, algorithm)}
-    return name in lacking or not lacking <= set(_HINTS)
+    return not lacking.isdisjoint(names) or not lacking <= _HINTS.keys()
 
 
 def _choices(

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
 """What is in memory and has no kernel: others read and write there."""
+_INPUTS = (None, Kind.EXTENT, Kind.INDEX, *_PLACES)
+"""What is in memory, or a number, before kernels of its readers run."""
 _NO_PAIRS: Mapping[int, int] = MappingProxyType({})
 
 
@@ -88,26 +90,48 @@ class Flow:
         self.graph: nx.MultiDiGraph = build_graph(function)
         self._ids = {value.name: node for node, value in enumerate(function.values())}
         self._payloads: dict[int, Node] = dict(self.graph.nodes(data="node"))
-        self._uses = {node: self._uses_of(node) for node in self.graph}
+        self._operations = {node: known.operation for node, known in self._payloads.items()}
+        self._kinds = {
+            node: None if operation is None else kind_of(operation)
+            for node, operation in self._operations.items()
+        }
+        self._uses = self._uses_by_node()
+        self._operands = {
+            node: tuple(source for source, _ in uses) for node, uses in self._uses.items()
+        }
+        self._below: dict[Occurrence, tuple[Occurrence, ...]] = {}
+        self._above = self._above_by_node()
+        self._anchors: dict[int, frozenset[tuple[int, Axes]]] = {}
+        self._colours: dict[int, int | None] = {}
         self._colour()
 
-    def _uses_of(self, node: int) -> tuple[tuple[int, Axes | None], ...]:
-        """Return the in-edges of ``node`` in the order of its operands, as (source, axes)."""
-        edges = self.graph.in_edges(node, keys=True, data="axes")
-        ordered = sorted((key, source, axes) for source, _, key, axes in edges)
-        return tuple((source, axes) for _, source, axes in ordered)
+    def _uses_by_node(self) -> dict[int, tuple[tuple[int, Axes | None], ...]]:
+        """Return the in-edges of each node in the order of its operands, as (source, axes)."""
+        edges: dict[int, dict[int, tuple[int, Axes | None]]] = {node: {} for node in self.graph}
+        for source, target, key, axes in self.graph.edges(keys=True, data="axes"):
+            edges[target][key] = source, axes
+        return {node: tuple(own[key] for key in sorted(own)) for node, own in edges.items()}
+
+    def _above_by_node(self) -> dict[int, int]:
+        """Return the nodes that each node depends on, as bits of an integer."""
+        above: dict[int, int] = {}
+        for node, uses in self._uses.items():
+            above[node] = 0
+            for source, _ in uses:
+                above[node] |= above[source] | 1 << source
+        return above
 
     def _colour(self) -> None:
-        """Solve reaching anchors: one pass in topological order, for the graph has no cycles."""
+        """Solve reaching anchors: one pass, for the ids of nodes ascend from operands to users."""
         import networkx as nx
 
-        nodes = self.graph.nodes
-        for node in nx.topological_sort(self.graph):
-            reached = frozenset(self._reaching(node))
+        for node in self.graph:
+            reached = self._anchors[node] = frozenset(self._reaching(node))
             covering = (anchor for anchor, axes in reached if self._covers(anchor, axes))
-            nodes[node]["anchors"] = reached
             is_left = self.value(node).name in self._unwritten
-            nodes[node]["colour"] = None if is_left else max(covering, default=None)
+            self._colours[node] = None if is_left else max(covering, default=None)
+        nx.set_node_attributes(self.graph, self._anchors, "anchors")
+        nx.set_node_attributes(self.graph, self._colours, "colour")
         nx.freeze(self.graph)
 
     def _reaching(self, node: int) -> Iterator[tuple[int, Axes]]:
@@ -146,12 +170,16 @@ class Flow:
 
     def operation(self, node: int) -> Operation | None:
         """Return the operation that defines ``node``; None for a parameter."""
-        return self._payloads[node].operation
+        return self._operations[node]
 
     def kind(self, node: int) -> Kind | None:
         """Return the kind of the op that defines ``node``; None for a parameter."""
-        operation = self.operation(node)
-        return None if operation is None else kind_of(operation)
+        return self._kinds[node]
+
+    def nodes_of(self, op: str) -> tuple[int, ...]:
+        """Return the nodes that an op defines, in the function's order."""
+        operations = self._operations.items()
+        return tuple(node for node, known in operations if known is not None and known.op == op)
 
     def is_input(self, node: int) -> bool:
         """Tell whether ``node`` is in memory and no kernel's own work.
@@ -159,8 +187,7 @@ class Flow:
         It is a parameter, an extent of one, an index, a view of something that is stored, or what
         kernels of its parts write.
         """
-        places = (Kind.EXTENT, Kind.INDEX, *_PLACES)
-        return self.operation(node) is None or self.kind(node) in places
+        return self._kinds[node] in _INPUTS
 
     def bases(self, node: int) -> tuple[int, ...]:
         """Return what kernels or callers store of a view or of joined parts; else ``node`` itself.
@@ -194,13 +221,11 @@ class Flow:
 
     def anchors(self, node: int) -> frozenset[tuple[int, Axes]]:
         """Return the anchors that reach ``node``, each with the map from the node to it."""
-        anchors: frozenset[tuple[int, Axes]] = self.graph.nodes[node]["anchors"]
-        return anchors
+        return self._anchors[node]
 
     def colour(self, node: int) -> int | None:
         """Return the anchor whose kernel can compute ``node``."""
-        colour: int | None = self.graph.nodes[node]["colour"]
-        return colour
+        return self._colours[node]
 
     def orientation(self, node: int) -> Axes:
         """Return how its own anchor is seen from ``node``: straight if it is so at all."""
@@ -211,7 +236,7 @@ class Flow:
 
     def operands(self, node: int) -> tuple[int, ...]:
         """Return the operands of ``node`` in order."""
-        return tuple(source for source, _ in self._uses[node])
+        return self._operands[node]
 
     def occurrence(self, node: int) -> Occurrence:
         """Return ``node`` seen from itself."""
@@ -219,17 +244,22 @@ class Flow:
 
     def below(self, use: Occurrence) -> tuple[Occurrence, ...]:
         """Return the occurrences of an occurrence's operands, in order."""
-        return tuple(
-            Occurrence(source, compose(use.axes, axes))
-            for source, axes in self._uses[use.node]
-            if axes is not None
-        )
+        known = self._below.get(use)
+        if known is None:
+            known = self._below[use] = tuple(
+                Occurrence(source, compose(use.axes, axes))
+                for source, axes in self._uses[use.node]
+                if axes is not None
+            )
+        return known
 
     def ancestors(self, node: int) -> list[int]:
         """Return the nodes that ``node`` depends on, in the function's order."""
-        import networkx as nx
+        return [source for source in range(node) if self.depends(node, source)]
 
-        return sorted(nx.ancestors(self.graph, node))
+    def depends(self, node: int, source: int) -> bool:
+        """Tell whether ``node`` depends on ``source``, another node."""
+        return bool(self._above[node] >> source & 1)
 
     def slice(self, start: Occurrence, is_leaf: Callable[[Occurrence], bool]) -> nx.DiGraph:
         """Return the backward slice of ``start``: an edge leads from a user to each operand.

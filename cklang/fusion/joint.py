@@ -12,14 +12,12 @@ Roots of one anchor are one kernel unless
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 
 from cklang.fusion.flow import Flow
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, partial_of
 from cklang.fusion.plan import MAX_READS
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 Roots = tuple[int, ...]
 
@@ -32,17 +30,17 @@ def joined_roots(flow: Flow, roots: Sequence[int], makers: Mapping[str, Maker]) 
     kernels: list[Roots] = [(root,) for root in roots]
     if len({flow.colour(root) for root in roots}) == len(roots):
         return kernels
-    depends = _dependences(flow, roots)
+    before = _dependences(flow, roots)
     for root in roots:
         for kernel in kernels:
             if min(kernel) >= root or flow.colour(kernel[0]) != flow.colour(root):
                 continue
             both = _ordered(flow, (*kernel, root))
             others = [nodes for nodes in kernels if nodes not in (kernel, (root,))]
-            if _has_one_epilogue(flow, both, roots, makers) and _order(depends, [*others, both]):
+            if _has_one_epilogue(flow, both, roots, makers) and _order(before, [*others, both]):
                 kernels = [*others, both]
                 break
-    return _order(depends, kernels)
+    return _order(before, kernels)
 
 
 def _ordered(flow: Flow, roots: Roots) -> Roots:
@@ -72,26 +70,34 @@ def _has_one_epilogue(
     return not is_own and len(reads) + walk.is_pair + len(kernel) - 1 <= MAX_READS
 
 
-def _dependences(flow: Flow, roots: Sequence[int]) -> nx.DiGraph:
-    """Return the graph with an edge from each root to those that depend on it."""
-    import networkx as nx
-
-    depends = nx.DiGraph()
-    depends.add_nodes_from(roots)
+def _dependences(flow: Flow, roots: Sequence[int]) -> dict[int, list[int]]:
+    """Return the roots that each root depends on directly."""
+    before: dict[int, list[int]] = {}
     for root in roots:
-        above = set(flow.ancestors(root))
-        depends.add_edges_from((other, root) for other in roots if other in above)
-    return depends
+        above = [other for other in roots if flow.depends(root, other)]
+        passed = {other for between in above for other in before[between]}
+        before[root] = [other for other in above if other not in passed]
+    return before
 
 
-def _order(depends: nx.DiGraph, kernels: Sequence[Roots]) -> list[Roots]:
+def _order(before: Mapping[int, Sequence[int]], kernels: Sequence[Roots]) -> list[Roots]:
     """Return kernels in launch order; nothing if one would wait for itself."""
-    import networkx as nx
-
     kernel_of = {root: kernel for kernel in kernels for root in kernel}
-    pairs = ((kernel_of[one], kernel_of[other]) for one, other in depends.edges)
-    launches = nx.DiGraph((one, other) for one, other in pairs if one != other)
-    launches.add_nodes_from(kernels)
-    if not nx.is_directed_acyclic_graph(launches):
+    waits = TopologicalSorter(
+        {
+            kernel: {kernel_of[other] for root in kernel for other in before[root]} - {kernel}
+            for kernel in kernels
+        }
+    )
+    try:
+        waits.prepare()
+    except CycleError:
         return []
-    return list(nx.lexicographical_topological_sort(launches, key=min))
+    order: list[Roots] = []
+    ready: list[tuple[int, Roots]] = []
+    while waits.is_active():
+        for kernel in waits.get_ready():
+            heappush(ready, (min(kernel), kernel))
+        order.append(heappop(ready)[1])
+        waits.done(order[-1])
+    return order

@@ -108,11 +108,15 @@ def _type_problems(
     shape: Shape | None,
     at: Span | None,
 ) -> list[CkError]:
-    got = ", ".join(str(operand) for operand in operands) or "no operands"
-    errors = []
-    if row.dtype.apply(tuple(operand.dtype for operand in operands), attrs) is None:
+    dtype = row.dtype.apply(tuple(operand.dtype for operand in operands), attrs)
+    extents = row.shape.apply(tuple(operand.shape for operand in operands), attrs, shape)
+    errors: list[CkError] = []
+    if None not in (dtype, extents):
+        return errors
+    got = ", ".join(map(str, operands)) or "no operands"
+    if dtype is None:
         errors.append(error("I018", at=at, op=row.name, got=got, want=row.dtype.text))
-    if row.shape.apply(tuple(operand.shape for operand in operands), attrs, shape) is None:
+    if extents is None:
         if row.shape.declared and shape is not None:
             got += f" to {TensorType(dtype=operands[0].dtype, shape=shape)}"
         errors.append(error("I019", at=at, op=row.name, got=got, want=row.shape.text))

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import Axes, compose, identity
 from cklang.ir.indices import ARANGE
 from cklang.ir.nodes import Function, Value, print_function
+from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +87,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
     body = anchor.attr("body")
     if not isinstance(body, Function):
         raise error("Z002", what="an outlined operation has no body")
-    own = Flow(body, makers={})
-    space, places = _spaces(own, body)
-    nodes = [own.id(value) for value in body.results]
-    outputs = [Occurrence(node, axes) for node, axes in zip(nodes, places, strict=True)]
-    stages = stages_of(own, space, outputs)
+    space, places, stages = _cut(body, tuple(step.span for step in body.body))
     by_name = {param.name: access for param, access in zip(body.params, stored, strict=True)}
     reads, gathered = [], []
     for read, place in zip(stages.reads, stages.gathered, strict=True):
@@ -124,16 +122,28 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
     )
 
 
+@lru_cache(maxsize=256)
+def _cut(
+    body: Function, _spans: tuple[Span | None, ...]
+) -> tuple[RowSpace, tuple[Axes, ...], Stages]:
+    """Return the space of a body, the map from there to each result, and its stages.
+
+    Plans that are compared with each other have most bodies in common. Equal bodies of other lines
+    are told apart by their spans.
+    """
+    flow = Flow(body, makers={})
+    space, places = _spaces(flow, body)
+    nodes = [flow.id(value) for value in body.results]
+    outputs = [Occurrence(node, axes) for node, axes in zip(nodes, places, strict=True)]
+    return space, places, stages_of(flow, space, outputs)
+
+
 def _twins(flow: Flow, node: int) -> list[int]:
     """Return the operations that give the results of one kernel, in the function's order."""
     operation = flow.expect_operation(node)
     same = (operation.operands, operation.attr("body"))
-    outlined = {
-        other: step
-        for other in flow.graph
-        if (step := flow.operation(other)) is not None and step.op == OUTLINED
-    }
-    return [other for other, step in outlined.items() if (step.operands, step.attr("body")) == same]
+    outlined = ((other, flow.expect_operation(other)) for other in flow.nodes_of(OUTLINED))
+    return [other for other, step in outlined if (step.operands, step.attr("body")) == same]
 
 
 def _spaces(flow: Flow, body: Function) -> tuple[RowSpace, tuple[Axes, ...]]:

@@ -19,6 +19,8 @@ An outlined operation has the values that it reads as operands, the computation 
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import product
 from typing import TypeAlias
 
 from cklang.families.rowwise.cuts import best_cut
@@ -81,12 +83,8 @@ class _Part:
     uses: tuple[Occurrence, ...]
     """The slice, operands before users."""
     leaves: frozenset[Occurrence]
-
-    def reductions(self, flow: Flow) -> Iterator[tuple[Occurrence, Occurrence]]:
-        """Yield the reductions of the slice, each with its operand."""
-        for use in self.uses:
-            if use not in self.leaves and is_reduction(flow.operation(use.node)):
-                yield use, operands_of(flow, use, self.space)[0]
+    reductions: frozenset[tuple[Occurrence, Occurrence]]
+    """The reductions of the slice, each with its operand."""
 
     def levels(self, flow: Flow) -> dict[Occurrence, int]:
         """Return each reduction of the slice with how many of it follow from one another up to it.
@@ -311,11 +309,9 @@ class _Demand:
 
     def _is_known(self, node: int, colour: int | None) -> bool:
         """Tell whether a kernel of rows has stored ``node`` before the kernel of an anchor runs."""
-        import networkx as nx
-
         if node not in self._known:
             return False
-        return colour is None or not nx.has_path(self.flow.graph, colour, node)
+        return colour is None or not (node == colour or self.flow.depends(node, colour))
 
     def _add(self, node: int) -> None:
         """Take ``node`` as an output, and demand what it is computed from."""
@@ -363,7 +359,9 @@ class _Demand:
 
         uses = slice_of(flow, Occurrence(node, axes), space, ends)
         leaves = frozenset(use for use in uses if is_leaf(use))
-        part = _Part(node, space, axes, tuple(uses), leaves)
+        computed = () if wrong else [use for use in uses if use not in leaves]
+        reductions = frozenset(_reductions(flow, space, computed))
+        part = _Part(node, space, axes, tuple(uses), leaves, reductions)
         self._misfits |= wrong
         excess = None if wrong else best_cut(flow, space, uses, leaves, self._may_store)
         if excess is not None:
@@ -386,6 +384,15 @@ class _Demand:
         levels = part.levels(self.flow)
         excess = max(levels.values(), default=0) - MOST_STAGES
         return {use.node for use, level in levels.items() if level == excess > 0}
+
+
+def _reductions(
+    flow: Flow, space: RowSpace, uses: Sequence[Occurrence]
+) -> Iterator[tuple[Occurrence, Occurrence]]:
+    """Yield the reductions among what a kernel computes, each with its operand."""
+    for use in uses:
+        if is_reduction(flow.operation(use.node)):
+            yield use, operands_of(flow, use, space)[0]
 
 
 def _dominators(before: Mapping[int, int | None], node: int) -> Iterator[int]:
@@ -430,28 +437,25 @@ def _joined(demand: _Demand, *, careful: bool) -> list[_Cluster]:
 
 def _are_ordered(demand: _Demand, clusters: Sequence[_Cluster]) -> bool:
     """Tell whether no kernel waits for itself by way of others."""
-    import networkx as nx
-
     flow = demand.flow
     kernel = {part.node: -1 - at for at, parts in enumerate(clusters) for part in parts}
-    order = nx.DiGraph(
-        (kernel.get(source, source), target)
-        for source, target in flow.graph.edges()
-        if target not in kernel
-    )
-    order.add_edges_from(
-        (kernel.get(use.node, use.node), kernel[part.node])
-        for parts in clusters
-        for part in parts
-        for use in part.leaves
-    )
-    return bool(nx.is_directed_acyclic_graph(order))
+    before = {
+        node: {kernel.get(source, source) for source in flow.operands(node)}
+        for node in flow.graph
+        if node not in kernel
+    }
+    for parts in clusters:
+        leaves = {use.node for part in parts for use in part.leaves}
+        before[kernel[parts[0].node]] = {kernel.get(leaf, leaf) for leaf in leaves}
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError:
+        return False
+    return True
 
 
 def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:
     """Tell whether a kernel may write an output beside its others, and what it saves by that."""
-    import networkx as nx
-
     if not any(_shares(flow, member, part) for member in cluster):
         return False
     parts = (*cluster, part)
@@ -464,9 +468,9 @@ def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:
     if len(spaces) > 1 or len(leaves) + len(places) > MAX_READS or written > MAX_OUTPUTS:
         return False
     outputs = {member.node for member in parts}
-    after = set().union(*(nx.descendants(flow.graph, node) for node in outputs))
     # What the kernel reads must not follow what it writes.
-    return not {use.node for use in leaves} & (after | outputs)
+    read = {use.node for use in leaves}
+    return not (read & outputs or any(flow.depends(*pair) for pair in product(read, outputs)))
 
 
 def _shares(flow: Flow, a: _Part, b: _Part) -> bool:
@@ -477,7 +481,7 @@ def _shares(flow: Flow, a: _Part, b: _Part) -> bool:
         # A pointwise value lies in the space of reduced ones axis by axis.
         pointwise = a if not a.space.row else b
         return not pointwise.space.row and _is_shared(flow, pointwise, b if pointwise is a else a)
-    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(flow, a, b)
+    return bool(a.reductions & b.reductions) or _is_shared(flow, a, b)
 
 
 def _is_shared(flow: Flow, early: _Part, late: _Part) -> bool:

@@ -9,7 +9,7 @@ result of a reduction one that repeats along the row.
 :func:`conflicts` are the values that the kernels of other families leave to those of rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cklang.fusion.flow import Flow, Occurrence
@@ -153,19 +153,14 @@ def conflicts(flow: Flow) -> frozenset[int]:
     The anchor's kernel cannot compute them: it would wait for itself. So it would for another
     anchor without an epilogue.
     """
-    import networkx as nx
-
-    below: dict[int, set[int]] = {}
-    for node in flow.graph:
-        if _is_barrier(flow, node):
-            for source in nx.ancestors(flow.graph, node):
-                below.setdefault(source, set()).add(node)
+    barriers: dict[int, frozenset[int]] = {}
     refused = set()
     for node in flow.graph:
+        barriers[node] = _barriers(flow, node, barriers)
         colour = flow.colour(node)
-        if colour is None or flow.is_anchor(node) or colour not in below:
+        if colour is None or flow.is_anchor(node):
             continue
-        if below[colour].intersection(_barriers(flow, node)):
+        if any(flow.depends(barrier, colour) for barrier in barriers[node]):
             refused.add(node)
     return frozenset(refused)
 
@@ -176,14 +171,13 @@ def _is_barrier(flow: Flow, node: int) -> bool:
     return is_opaque or is_reduction(flow.operation(node))
 
 
-def _barriers(flow: Flow, node: int) -> Iterator[int]:
-    """Yield the values that ``node`` follows pointwise and behind which other kernels begin."""
-    pending, visited = [node], {node}
-    while pending:
-        reached = pending.pop()
-        if _is_barrier(flow, reached):
-            yield reached
-        elif not flow.is_anchor(reached):
-            operands = {use.node for use in flow.below(flow.occurrence(reached))} - visited
-            visited |= operands
-            pending += operands
+def _barriers(flow: Flow, node: int, known: Mapping[int, frozenset[int]]) -> frozenset[int]:
+    """Return the values that ``node`` follows pointwise and behind which other kernels begin.
+
+    ``known`` are those of its operands.
+    """
+    if _is_barrier(flow, node):
+        return frozenset({node})
+    if flow.is_anchor(node):
+        return frozenset()
+    return frozenset().union(*(known[use.node] for use in flow.below(flow.occurrence(node))))

@@ -48,7 +48,7 @@ def _is_pair(flow: Flow, first: int, second: int) -> bool:
         (left, ends) != (same, other_ends)
         or right == other_right
         or len(dtypes) != 1
-        or first in flow.ancestors(second)
+        or flow.depends(second, first)
     ):
         return False
     known = () if flow.is_gathered(left) else (left,)

@@ -44,14 +44,14 @@ def _reduced(function: Function) -> int:
 
 def _selected(function: Function, last: Operation) -> tuple[Value, Value] | None:
     """Return elements and targets of a sum along a row of the one element that a target selects."""
+    if last.op != "reduce_sum":
+        return None
     definitions = function.definitions()
 
     def writer(value: Value, op: str) -> Operation | None:
         operation = definitions.get(value.name)
         return operation if operation is not None and operation.op == op else None
 
-    if last.op != "reduce_sum":
-        return None
     (selected,) = last.operands
     row = selected.type.rank - 1
     where = writer(selected, "where")

@@ -243,10 +243,7 @@ class ArchSpec:
 
     def tile_rows(self, a: str, b: str, acc: str, *, sparse: bool = False) -> tuple[WarpTile, ...]:
         """Return the rows of the legal warp tiles of these element types, in the file's order."""
-        wanted = (a, b, acc, sparse)
-        return tuple(
-            t for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc, t.sparse) == wanted
-        )
+        return _tile_rows(self, (a, b, acc, sparse))
 
     @property
     def version(self) -> tuple[int, int, int]:
@@ -377,6 +374,11 @@ def _all(extra: Path | None) -> tuple[ArchSpec, ...]:
 def timing_file(name: str) -> Path:
     """Return the file with the clock's constants of a GPU, which need not exist."""
     return _folder() / "timing" / f"{base_name(name)}.json"
+
+
+@cache
+def _tile_rows(spec: ArchSpec, wanted: tuple[str, str, str, bool]) -> tuple[WarpTile, ...]:
+    return tuple(t for t in spec.warp_tiles if t.legal and (t.a, t.b, t.acc, t.sparse) == wanted)
 
 
 def base_name(target: str) -> str:

@@ -25,6 +25,7 @@ from cklang.families.protocol import CostModel, Times
 from cklang.families.rule import ProblemRule, Rejection
 from cklang.forks import cached_property
 from cklang.keys import AnyKey
+from cklang.memo import BoundedMemo
 
 __all__ = ["AnyPool", "Legal", "Pool", "Times"]
 
@@ -33,6 +34,9 @@ Legal = npt.NDArray[np.bool_]
 SHARES_HANDICAP = 1.05
 """What the time of a kernel whose workgroups share sums counts beside those of others: memory must
 be cleared before it."""
+
+_PROBLEMS = 64
+"""For how many problems a pool remembers the times of its kernels."""
 
 K = TypeVar("K", bound=AnyKey)
 
@@ -78,6 +82,7 @@ class Pool(Generic[K]):
         self._sound: Legal = np.array(sound, np.bool_)
         rules = self.family.rules.problems if self.keys else ()
         self._rule_tables = [rule_table(rule, self.keys) for rule in rules]
+        self._times: BoundedMemo[Any, Times] = BoundedMemo(_PROBLEMS)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -151,7 +156,12 @@ class Pool(Generic[K]):
 
     def times_of(self, problem: Any) -> Times:
         """Return the time in µs that the cost model predicts for each kernel."""
-        return self.cost.times(problem)
+        times = self._times.get(problem)
+        if times is None:
+            times = self.cost.times(problem)
+            times.flags.writeable = False
+            self._times.put(problem, times)
+        return times
 
     def table(self, places: Sequence[int], problem: Any) -> list[str]:
         """Return the terms that make up the times of one or two kernels, as lines of text."""

@@ -4,6 +4,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from cklang.dims import ranks
 from cklang.families.cost_constants import fitted
 from cklang.families.protocol import Times
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey
-from cklang.families.rowwise.problem import RowwiseProblem
+from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor
 from cklang.families.rowwise.rules import BLOCK
 from cklang.widths import ACCESS_BYTES
 
@@ -91,6 +92,17 @@ class _Terms:
         )
 
 
+class _Traffic(NamedTuple):
+    """What is the same for all kernels of a problem."""
+
+    tensors: tuple[RowwiseTensor, ...]
+    bytes: int
+    latency: float
+    """How long a load takes in µs."""
+    rate: float
+    """The bandwidth in TB/s."""
+
+
 class RowwiseCost:
     """The cost model of kernels of rows."""
 
@@ -100,20 +112,26 @@ class RowwiseCost:
 
     def times(self, problem: RowwiseProblem) -> Times:
         """Return the predicted time of each kernel in µs."""
-        return np.array([self._terms(key, problem).total for key in self._keys])
+        return np.array([terms.total for terms in self._all_terms(self._keys, problem)])
 
     def table(self, places: Sequence[int], problem: RowwiseProblem) -> list[str]:
         """Return the terms of one or two kernels as lines of text."""
-        keys = (self._keys[place] for place in places)
-        return [f"    {key.label}: {self._terms(key, problem)}" for key in keys]
+        keys = [self._keys[place] for place in places]
+        terms = self._all_terms(keys, problem)
+        return [f"    {key.label}: {own}" for key, own in zip(keys, terms, strict=True)]
 
     def terms(self, place: int, problem: RowwiseProblem) -> Mapping[str, float]:
         """Return what makes up the time of a kernel, in µs: latency that memory does not hide."""
-        t = self._terms(self._keys[place], problem)
+        (t,) = self._all_terms([self._keys[place]], problem)
         return {"launch": t.launch, "memory": t.memory, "latency": max(0.0, t.together - t.memory)}
 
     @ranks
-    def _terms(self, key: RowwiseKey, problem: RowwiseProblem) -> _Terms:
+    def _all_terms(self, keys: Sequence[RowwiseKey], problem: RowwiseProblem) -> list[_Terms]:
+        moved = problem.bytes
+        traffic = _Traffic(problem.tensors, moved, *self._reach(problem, moved))
+        return [self._terms(key, problem, traffic) for key in keys]
+
+    def _terms(self, key: RowwiseKey, problem: RowwiseProblem, traffic: _Traffic) -> _Terms:
         c, a, s = self._constants, key.algorithm, key.signature
         passes = 1 if a.chunks or not s.kept else len(s.reductions) + bool(s.elements)
         block = max(a.threads, BLOCK)
@@ -126,28 +144,28 @@ class RowwiseCost:
         rounds = math.ceil(groups * shares / max(resident, 1))
         vectors = math.ceil(length / (a.threads * a.vector * shares))
         # Loads of one element each, where a tensor has no vectors.
-        loads = sum(1 if tensor.access in "cb" else a.vector for tensor in problem.tensors)
-        latency, rate = self._reach(problem)
-        chain = passes * (math.ceil(vectors / _LOADS) * latency + vectors * loads * c.load_issue)
+        loads = sum(1 if tensor.access in "cb" else a.vector for tensor in traffic.tensors)
+        wait = math.ceil(vectors / _LOADS) * traffic.latency
+        chain = passes * (wait + vectors * loads * c.load_issue)
         exchanges = len(s.reductions) * math.log2(max(a.threads, 2)) * c.load_issue
-        memory = problem.bytes / (rate * _BYTES_PER_MICROSECOND)
-        again = (passes - 1) * problem.bytes / (c.memory_warm * _BYTES_PER_MICROSECOND)
+        memory = traffic.bytes / (traffic.rate * _BYTES_PER_MICROSECOND)
+        again = (passes - 1) * traffic.bytes / (c.memory_warm * _BYTES_PER_MICROSECOND)
         return _Terms(
             launch=c.launch,
-            memory=(memory + again) * self._waste(problem, a),
+            memory=(memory + again) * self._waste(problem, traffic, a),
             latency=rounds * (chain + exchanges)
             + self._issue(key, groups * shares, vectors, passes),
             hidden=_HIDDEN if s.is_map else 1.0,
         )
 
-    def _reach(self, problem: RowwiseProblem) -> tuple[float, float]:
+    def _reach(self, problem: RowwiseProblem, moved: int) -> tuple[float, float]:
         """Return how long a load takes in µs and the bandwidth in TB/s, by what holds tensors."""
         spec, c = self._spec, self._constants
         if problem.signature.is_map:
             return c.latency_single, c.memory_cold
-        if problem.bytes <= spec.l2_bytes * spec.chiplets:
+        if moved <= spec.l2_bytes * spec.chiplets:
             return _FROM_L2 * c.latency_single, c.l2
-        if problem.bytes <= spec.last_level_cache_bytes:
+        if moved <= spec.last_level_cache_bytes:
             return _FROM_LAST_LEVEL * c.latency_single, c.memory_warm
         published = spec.memory_bytes_per_second / _BYTES_PER_TERABYTE
         return _FROM_MEMORY * c.latency_single, min(c.memory_cold, published)
@@ -168,7 +186,9 @@ class RowwiseCost:
         instructions = _ISSUED + vectors * a.vector * of_element * passes
         return (groups * waves + mean) * instructions / spec.clock_hz * _MICROSECONDS
 
-    def _waste(self, problem: RowwiseProblem, algorithm: RowwiseAlgorithm) -> float:
+    def _waste(
+        self, problem: RowwiseProblem, traffic: _Traffic, algorithm: RowwiseAlgorithm
+    ) -> float:
         """Return how many bytes memory moves for each that is needed: lines are used in part.
 
         Neighbouring lanes are neighbours along a row or, with one thread a row, along rows. Where
@@ -178,7 +198,7 @@ class RowwiseCost:
         rows = max(BLOCK // algorithm.threads, 1)
         shared = algorithm.threads > 1 and problem.signature.is_map
         used = []
-        for operand in problem.tensors:
+        for operand in traffic.tensors:
             steps = operand.rows if algorithm.threads == 1 else operand.elements
             step = abs(steps[-1]) if steps else 0
             wide = algorithm.vector if operand.access == "c" else 1
@@ -190,9 +210,9 @@ class RowwiseCost:
         waste = max(used, default=1.0)
         if not problem.signature.is_map:
             return waste
-        widest = max((tensor.dtype.bytes for tensor in problem.tensors), default=1)
+        widest = max((tensor.dtype.bytes for tensor in traffic.tensors), default=1)
         if algorithm.vector * widest > ACCESS_BYTES:
             waste *= _DIVIDED
         # What of the lines is not used at once is used later, as far as the L2 cache holds them.
-        lost = (problem.bytes / self._spec.l2_bytes) ** 4
+        lost = (traffic.bytes / self._spec.l2_bytes) ** 4
         return 1.0 + (waste - 1.0) * lost / (1.0 + lost)

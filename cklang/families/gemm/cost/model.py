@@ -279,12 +279,16 @@ class Ranker:
         for key in self.keys:
             if key.arch != name:
                 raise error("N004", got=key.arch, want=name)
-        traits = [traits_of(key, spec, self.resources.get(key)) for key in self.keys]
+        traits = [traits_of(key, spec, self._used(key)) for key in self.keys]
         places = {row: place for place, row in enumerate(dict.fromkeys(traits))}
         self._row_of = np.array([places[row] for row in traits], np.intp)
         family = self.keys[0].signature.family
         self.model = CostModel(tuple(places), spec, fitted(spec, family).constants)
         self._merged = tuple(sorted({key.algorithm.groups_merged for key in self.keys} - {1}))
+
+    def _used(self, key: GemmKey) -> Resources | None:
+        # Hashing thousands of keys takes longer than the rest of their traits.
+        return self.resources.get(key) if self.resources else None
 
     def times_of(self, problem: Extents) -> Floats:
         """Return the predicted time of each candidate in µs, shape [keys]."""

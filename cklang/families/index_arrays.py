@@ -10,13 +10,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cklang.device.arrays import Array
 from cklang.ir.indices import check_indices
 from cklang.ir.numeric import Array as Numbers
+
+if TYPE_CHECKING:
+    from cklang.families.protocol import HostCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +35,8 @@ class HostList:
     """The strides in bytes."""
     low: int
     """The first byte of it, from its address on; negative if a stride is."""
-    memory: Any
-    """The ctypes array of all its bytes."""
+    size: int
+    """All its bytes."""
     dtype: Any = np.int32
 
     @staticmethod
@@ -47,7 +50,7 @@ class HostList:
             shape=array.shape,
             steps=tuple(stride * array.dtype.bytes for stride in array.strides),
             low=low,
-            memory=ctypes.c_char * (high - low),
+            size=high - low,
             dtype=array.dtype.numpy,
         )
 
@@ -55,7 +58,7 @@ class HostList:
         """Return its elements in a call that has it at ``address``."""
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype)
-        memory = self.memory.from_address(address + self.low)
+        memory: Any = (ctypes.c_char * self.size).from_address(address + self.low)
         return np.ndarray(self.shape, self.dtype, memory, -self.low, self.steps)
 
 
@@ -84,3 +87,15 @@ class HostIndices:
         """
         for indices, extent in self.lists:
             check_indices(indices.name, indices.at(addresses[indices.slot]), extent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChecks:
+    """What several kernels check before a call launches."""
+
+    checks: tuple[HostCheck, ...]
+
+    def check(self, addresses: Sequence[int]) -> None:
+        """Check a call whose arguments have these addresses."""
+        for check in self.checks:
+            check.check(addresses)

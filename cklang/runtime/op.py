@@ -440,11 +440,12 @@ class Op(PlannedOp):
                 binding = with_orders(binding, kept.plan.orders)
                 targets = outs or planned_results(binding.results, binding)
                 plan = plan_store.call_plan(kept, function, binding, targets, device)
-                return ready_of(plan, binding.results, binding, None)
+                lists = self._checked(kept.plan.lists, binding)
+                return ready_of(plan, binding.results, binding, lists)
         ready = self._planned_ready(binding, outs, device_name)
-        if address is not None and ready.lists is None and not ready.in_place:
+        if address is not None and not ready.in_place:
             orders = [layout.order for layout in ready.results]
-            plan_store.keep(address, ready.plan, orders, shared_builder())
+            plan_store.keep(address, ready.plan, orders, ready.lists, shared_builder())
         return ready
 
     def _planned_ready(
@@ -470,7 +471,9 @@ class Op(PlannedOp):
         """Return the index arrays that calls like a bound one check; its own are right."""
         from cklang.runtime.planner import host_checks
 
-        lists = host_checks(self._planned(binding, device), binding)
+        return self._checked(host_checks(self._planned(binding, device), binding), binding)
+
+    def _checked(self, lists: HostCheck | None, binding: Binding) -> HostCheck | None:
         if lists is not None:
             lists.check([array.pointer for array in binding.arrays.values()])
         return lists

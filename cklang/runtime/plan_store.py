@@ -9,7 +9,7 @@ selected or generated, and none of the modules that do it is imported. What is k
 An entry's address covers all that a plan depends on: the program with its places in the source,
 what is known of the arrays, the GPU, the preset, the compiler, and every file of cklang. Calls that
 ask for something of their own (an algorithm, a strategy, kernels of a registry or a bundle) and
-those that check or update arguments in place are planned in each process.
+those that update arguments in place are planned in each process.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from cklang.toolchain.installed import fingerprint
 
 if TYPE_CHECKING:
     from cklang.device.artifact import Artifact
+    from cklang.families.protocol import HostCheck
     from cklang.runtime.bind import Binding
     from cklang.runtime.launch import PlannedLaunch
     from cklang.runtime.workspace import Workspace
@@ -72,6 +73,8 @@ class StoredPlan:
     workspace: Workspace
     orders: tuple[tuple[int, ...], ...]
     """The order of the axes of each result in memory."""
+    lists: HostCheck | None
+    """The index arrays that each call checks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +159,11 @@ def find(address: Mapping[str, Any], builder: Builder) -> KeptPlan | None:
 
 
 def keep(
-    address: Mapping[str, Any], plan: CallPlan, orders: Sequence[Sequence[int]], builder: Builder
+    address: Mapping[str, Any],
+    plan: CallPlan,
+    orders: Sequence[Sequence[int]],
+    lists: HostCheck | None,
+    builder: Builder,
 ) -> None:
     """Keep the launches of a call that have not run yet; not where the cache cannot be written."""
     if any(step.table is not None or step.record.awaited is not None for step in plan.steps):
@@ -165,6 +172,7 @@ def keep(
         launches=tuple(_stored(step, builder) for step in plan.steps),
         workspace=plan.workspace,
         orders=tuple(map(tuple, orders)),
+        lists=lists,
     )
 
     def write(folder: Path) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from cklang.device.arrays import Array
 from cklang.device.device import Device
 from cklang.errors import CkError, error
 from cklang.families import FAMILIES, plan_of, stand_ins, with_named
+from cklang.families.index_arrays import HostChecks
 from cklang.families.protocol import HostCheck, Launches, Planning, Select
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -233,10 +234,12 @@ def _stored_layouts(
             layouts[value.name] = TensorLayout.packed(value, binding.dims)
     results = plan.function.results
     orders = result_orders(plan, binding.arrays)
+    readers = _readers(plan.kernels)
     for kernel in plan.kernels:
         for value in kernel.results:
             known = orders.get(value.name)
-            order = known if value in results else _order_of(plan, kernel, value)
+            own = readers.get(value.name, ())
+            order = known if value in results else _order_of(plan, kernel, value, own)
             layouts[value.name] = TensorLayout.packed(value, binding.dims, order)
     for value in results:
         layouts.setdefault(value.name, TensorLayout.packed(value, binding.dims))
@@ -248,17 +251,27 @@ def _stored_layouts(
     return layouts
 
 
-def _order_of(plan: Plan, writer: AnyKernel, value: Value) -> Sequence[int] | None:
+def _readers(kernels: Sequence[AnyKernel]) -> dict[str, list[AnyKernel]]:
+    """Return the kernels that read each value, by its name."""
+    readers: dict[str, list[AnyKernel]] = {}
+    for kernel in kernels:
+        for value in kernel.inputs:
+            readers.setdefault(value.name, []).append(kernel)
+    return readers
+
+
+def _order_of(
+    plan: Plan, writer: AnyKernel, value: Value, readers: Sequence[AnyKernel]
+) -> Sequence[int] | None:
     """Return the order of a temporary's axes: one that a reader asks for, else the writer's own."""
     own = FAMILIES[writer.family].orders
     order: Sequence[int] | None = wanted_order(plan.function, value)
     if order is not None and own.can_write(writer, value, order):
         return order
-    for reader in plan.kernels:
-        if value in reader.inputs:
-            order = FAMILIES[reader.family].orders.reader(reader, value)
-            if order is not None and own.can_write(writer, value, order):
-                return order
+    for reader in readers:
+        order = FAMILIES[reader.family].orders.reader(reader, value)
+        if order is not None and own.can_write(writer, value, order):
+            return order
     return own.own(writer)
 
 
@@ -430,25 +443,13 @@ def _temporaries(
     return temporaries
 
 
-class _HostChecks:
-    """What each call checks in host memory before it launches."""
-
-    def __init__(self, checks: Sequence[HostCheck]) -> None:
-        self._checks = tuple(checks)
-
-    def check(self, addresses: Sequence[int]) -> None:
-        """Check a call whose arguments have these addresses."""
-        for check in self._checks:
-            check.check(addresses)
-
-
 def host_checks(plan: Plan, binding: Binding) -> HostCheck | None:
     """Return what calls like a bound one check before they launch; None if there is nothing."""
     checks = [_check_of(kernel, binding) for kernel in plan.kernels]
-    present = [check for check in checks if check is not None]
+    present = tuple(check for check in checks if check is not None)
     if len(present) < 2:
         return next(iter(present), None)
-    return _HostChecks(present)
+    return HostChecks(checks=present)
 
 
 def _check_of(kernel: AnyKernel, binding: Binding) -> HostCheck | None:

@@ -59,6 +59,13 @@ def picked(table: ck.f16[M, K], rows: ck.i32[B]) -> ck.f16[B, K]:
     return ck.take(table, rows) * 2.0
 
 
+@ck.op
+def twice_picked(
+    table: ck.f16[M, K], rows: ck.i32[B], others: ck.i32[B]
+) -> tuple[ck.f16[B, K], ck.f32[B]]:
+    return ck.take(table, rows) * 2.0, ck.sum(ck.take(table, others), axis=-1)
+
+
 SIZES = {"B": 5, "M": 70, "N": 64, "K": 64}
 
 
@@ -161,16 +168,16 @@ def test_what_a_plan_depends_on_is_in_its_address() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_who_asks_for_something_or_checks_arguments_is_planned_each_time() -> None:
+def test_who_asks_for_something_or_updates_arguments_is_planned_each_time() -> None:
     mine = ck.dispatch.Registry("mine")
     linear.declare(
         *values(linear), registry=mine, among=ck.dispatch.pattern(**asdict(PLAIN)), device=GPU
     )
     asking = [linear.using(PLAIN), linear.using(strategy="first_fit"), linear.using(registry=mine)]
     with kept_plans() as plans:
-        for op in (*asking, updated, picked):
+        for op in (*asking, updated):
             args = values(op)
-            if op in (updated, picked):
+            if op is updated:
                 args[1] = np.arange(5, dtype=np.int32)
             for _ in range(2):
                 as_in_a_new_process(op)(*args, device=GPU)
@@ -187,6 +194,23 @@ def test_indices_on_the_host_are_checked_whatever_ran_on_a_device() -> None:
         assert plans.kept == 1
         with expect_error("A056"):
             as_in_a_new_process(picked)(table, rows + 70, device=GPU)
+        assert plans.kept == 1, "a call that is refused is not kept"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_calls_of_a_kept_plan_check_their_indices() -> None:
+    table, rows = np.ones((70, 64), np.float16), np.arange(5, dtype=np.int32)
+    with kept_plans() as plans:
+        planned = as_in_a_new_process(twice_picked)(table, rows, rows + 1, device=GPU)
+        assert plans.kept == 1
+        found = as_in_a_new_process(twice_picked)
+        again = found(table, rows, rows + 1, device=GPU)
+        assert all(map(np.array_equal, results(again), results(planned)))
+        assert plans.read
+        for op in (found, as_in_a_new_process(twice_picked)):
+            for wrong in ((rows + 70, rows), (rows, rows - 1)):
+                with expect_error("A056"):
+                    op(table, *wrong, device=GPU)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cklang.emulator import library_path
+from cklang.emulator.rocm import start
 
-SYSTEM = "usr/lib/x86_64-linux-gnu"
-LOADER = "ld-linux-x86-64.so.2"
 HIP_NAMES = ("libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7")
 """The names under which programs look for the HIP library."""
 MIRROR = "http://deb.debian.org/debian"
@@ -58,11 +57,9 @@ def unpack(debs: Path, root: Path) -> None:
 
 def loader(root: Path) -> tuple[str, ...]:
     """Return the command that runs a program with the emulator's library before AMD's."""
-    ours, system = root / "emulator", root / SYSTEM
+    ours, system = root / "emulator", root / start.SYSTEM
     ours.mkdir(parents=True, exist_ok=True)
     for name in HIP_NAMES:
         (ours / name).unlink(missing_ok=True)
         (ours / name).symlink_to(library_path())
-    folders = [ours, system, *sorted(path.parent for path in system.glob("*/lib*.so.*"))]
-    path = ":".join(dict.fromkeys(map(str, folders)))
-    return (str(system / LOADER), "--library-path", path)
+    return start.loader(system, [ours, *start.folders(system)])

@@ -199,6 +199,10 @@ class ArchSpec:
     memory_bus_bits: int
     chiplets: int
     """Dies with compute units (XCDs), each with an L2 of its own."""
+    pci_device_id: int
+    shader_arrays: int
+    """Groups of compute units, of all dies."""
+    shader_arrays_per_engine: int
     vector_flops_per_clock: int
     """Peak f32 rate of the vector units of one compute unit."""
     lds_bytes_per_clock: int

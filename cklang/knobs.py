@@ -178,6 +178,14 @@ GPUS = _text_knob(
     "the GPUs of the emulated machine, such as gfx942*4,gfx950 (default: one of each kind; of "
     "these a HIP program sees those that it has code for)",
 )
+DRIVER_FOLDER = _path_knob(
+    "CKLANG_KFD",
+    "the folder of what the emulated kernel driver tells AMD's own runtime (cklang rocm sets it)",
+)
+DRIVER_LOG = _text_knob(
+    "CKLANG_KFD_LOG",
+    "whether the emulated kernel driver tells on stderr what AMD's own runtime calls: 1, or unset",
+)
 JOBS = _count_knob(
     "CKLANG_JOBS", "how many compiler processes may run at once (default: the number of cores)"
 )

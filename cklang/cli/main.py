@@ -25,6 +25,7 @@ from cklang.cli import (
     predict,
     profile,
     registry,
+    rocm,
     tune,
     warm,
 )
@@ -43,6 +44,7 @@ GROUPS: Mapping[str, Mapping[str, ModuleType]] = {
     "Measure": {"tune": tune, "bench": bench},
     "Run HIP programs without a GPU": {
         "hipcc": hipcc,
+        "rocm": rocm,
         "check": check,
         "debug": debug,
         "profile": profile,

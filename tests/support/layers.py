@@ -41,6 +41,7 @@ LAYERS = (
     "triton",
     "flydsl",
     "hipcc",
+    "rocm",
     "ir",
     "autodiff",
     "reference",
@@ -65,7 +66,7 @@ LAYERS = (
 GROUND = ("base", "toolchain", "device")
 """The layers that both wings stand on: ``device`` opens a real GPU's library or the engine's."""
 
-MACHINE = ("hip", "engine", "clock", "profiler", "debugger", "triton", "flydsl", "hipcc")
+MACHINE = ("hip", "engine", "clock", "profiler", "debugger", "triton", "flydsl", "hipcc", "rocm")
 """The layers of the emulated GPU and the tools around it, which are the folders of ``emulator``."""
 
 UPWARDS = {("runtime", "ops"), ("runtime", "torch"), ("ops", "torch")}

@@ -38,6 +38,9 @@ from cklang.toolchain.progress import Wait
 LIBRARY = "libamdhip64.so"
 """The name under which hip-python, and every HIP program, looks for the HIP library."""
 
+DRIVER = "libcklang_kfd.so"
+"""The library beside it that stands for the kernel driver of GPUs below AMD's own runtime."""
+
 _HERE = Path(__file__).parent
 _SOURCES = _HERE / "src"
 _TABLES = _HERE / "isa"
@@ -73,7 +76,15 @@ _OWN = (
     "hipOccupancyAvailableDynamicSMemPerBlock",
 )
 """What this library exports beyond them, under a version of its own."""
+_DRIVER_UNIT = "kfd"
+"""The unit that the driver's library alone has; no other unit reads its headers."""
+_INTERPOSED = (
+    *("access", "fopen", "fopen64", "ioctl", "open", "open64", "openat", "opendir"),
+    *("amdgpu_*", "drm*"),
+)
+"""What the driver's library exports: functions that stand before those of other libraries."""
 _JOINED = {
+    _DRIVER_UNIT: ("kfd/*",),
     "hip_calls": ("hip/hip_*",),
     "checks": ("checks/*",),
     "decode": ("decode/*",),
@@ -255,6 +266,7 @@ def _sources_stamp() -> str:
 def _without_files() -> str:
     units = (f"{name} {' '.join(patterns)}" for name, patterns in _JOINED.items())
     facts = (_devices(), _gpus(), *_EVERY_FLAG, *_NEEDED_LIBRARIES, _version_script())
+    facts = (*facts, _driver_script())
     return "\0".join((*facts, *units))
 
 
@@ -275,7 +287,8 @@ def _shared_digest(toolchain: Toolchain, cpu: str, work: Path) -> bytes:
     for path in sorted([*work.glob("*.h"), *work.glob("*.inc")]):
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     for path in _headers():
-        digest.update(_named(path))
+        if path.parent.name != _DRIVER_UNIT:
+            digest.update(_named(path))
     facts = (toolchain.identity, *_EVERY_FLAG, *_cpu_facts(cpu))
     digest.update("\0".join(facts).encode())
     return digest.digest()
@@ -416,7 +429,8 @@ def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
 def _object_name(shared: bytes, unit: _Unit) -> str:
     """Return the name of what a unit is compiled to, without that of its contents."""
     digest = hashlib.sha256(shared)
-    for source in unit.sources:
+    own = (path for path in _headers() if path.parent.name == unit.name == _DRIVER_UNIT)
+    for source in (*unit.sources, *own):
         digest.update(_named(source))
     return f"{unit.name}-{digest.hexdigest()[:32]}"
 
@@ -451,19 +465,32 @@ def _version_script() -> str:
     return script
 
 
+def _driver_script() -> str:
+    return f"{{ global: {'; '.join((*_INTERPOSED, 'ckemu_*'))}; local: *; }};\n"
+
+
 def _link(toolchain: Toolchain, objects: list[Path], work: Path) -> None:
+    """Link both libraries: that of HIP, and with one unit more that of the driver."""
+    hip = [path for path in objects if not path.name.startswith(f"{_DRIVER_UNIT}-")]
+    _link_one(toolchain, hip, work, LIBRARY, _version_script())
+    _link_one(toolchain, objects, work, DRIVER, _driver_script())
+
+
+def _link_one(
+    toolchain: Toolchain, objects: list[Path], work: Path, name: str, script: str
+) -> None:
     exports = work / "exports.map"
-    exports.write_text(_version_script())
+    exports.write_text(script)
     # `link_plain` calls the linker itself with zig, and the compiler driver elsewhere.
     direct = toolchain.kind is Kind.ZIG
     libraries = _stand_ins(toolchain, work) if direct else []
-    command = toolchain.link_plain([*objects, *libraries], work / LIBRARY)
-    options = (f"--soname={LIBRARY}", f"--version-script={exports}")
+    command = toolchain.link_plain([*objects, *libraries], work / name)
+    options = (f"--soname={name}", f"--version-script={exports}")
     if direct:
         command += options
     else:
         command += [*(f"-Wl,{option}" for option in options), "-Wl,--no-as-needed", "-lm"]
-    run_tool(command, log=work / "link.log", environment=toolchain.environment())
+    run_tool(command, log=work / f"link-{name}.log", environment=toolchain.environment())
 
 
 def _stand_ins(toolchain: Toolchain, work: Path) -> list[Path]:
@@ -477,7 +504,7 @@ def _stand_ins(toolchain: Toolchain, work: Path) -> list[Path]:
     environment = toolchain.environment()
     run_tool(toolchain.compile_cxx(source, item), log=work / "empty.log", environment=environment)
     folder = work / "stand-ins"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for name in _NEEDED_LIBRARIES:
         command = [*toolchain.link_plain([item], folder / name), f"--soname={name}"]
         run_tool(command, log=work / f"{name}.log", environment=environment)

@@ -138,7 +138,7 @@ Environment read() {
 }
 
 struct Choices {
-  bool embedded = false;
+  bool embedded = false, runtime = false;
   AfterFault fault = environment().fault;
   u64 timeout = environment().timeout;
   u64 resident = environment().resident;
@@ -163,6 +163,11 @@ void embed() {
   choices().fault = AfterFault::Report;
 }
 bool embedded() { return choices().embedded; }
+void serve_runtime() {
+  embed();
+  choices().runtime = true;
+}
+bool serves_runtime() { return choices().runtime; }
 AfterFault after_fault() { return choices().fault; }
 void set_after_fault(AfterFault choice) { choices().fault = choice; }
 bool host_memory_reachable() { return embedded() || environment().xnack; }

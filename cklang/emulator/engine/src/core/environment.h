@@ -44,6 +44,9 @@ const Environment& environment();
 /// memory, and a fault does not end it.
 void embed();
 bool embedded();
+/// The process has another HIP library, which chooses among all devices of the machine; kernels may reach all memory.
+void serve_runtime();
+bool serves_runtime();
 
 AfterFault after_fault();
 void set_after_fault(AfterFault choice);

@@ -37,6 +37,7 @@ struct Launch {
   DispatchPacket packet;
   u32 resident = 1;              // workgroups that the device holds at a time
   bool together = false;         // all workgroups must be under way at a time: a cooperative launch
+  u64 queue = 0;                 // the queue that it came from, in HSA's layout; 0: none that a kernel may see
   Hostcall* hostcall = nullptr;  // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
   u32 checks = checks_asked();

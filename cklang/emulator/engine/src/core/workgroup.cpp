@@ -70,7 +70,7 @@ void put_user_sgprs(SgprWriter& sgprs, Wave& wave, const Launch& launch) {
   const u64 kernarg = reinterpret_cast<u64>(launch.kernarg);
   if ((wanted & kPrivateSegmentBuffer) != 0) put_scratch_resource(sgprs, wave);
   if ((wanted & kDispatchPtr) != 0) sgprs.put64(reinterpret_cast<u64>(&launch.packet));
-  if ((wanted & kQueuePtr) != 0) sgprs.put64(0);
+  if ((wanted & kQueuePtr) != 0) sgprs.put64(launch.queue);
   if ((wanted & kKernargPtr) != 0) sgprs.put64(kernarg);
   if ((wanted & kDispatchId) != 0) sgprs.put64(0);
   if ((wanted & kFlatScratchInit) != 0) sgprs.put64(0);

@@ -157,7 +157,17 @@ std::vector<std::string> archs_of_bundle(const void* bytes) {
 }
 
 CodeObject::~CodeObject() {
-  if (image_ != nullptr) munmap(image_, image_size_);
+  if (image_ != nullptr && !borrowed_) munmap(image_, image_size_);
+}
+
+CodeObject::Status CodeObject::view(u8* image, u64 size, u64 descriptor, const char* name, const char* arch,
+                                    Message& error) {
+  image_ = image;
+  borrowed_ = true;
+  image_size_ = text_end_ = size;
+  family_of(arch, family_);
+  kernels_[name].name = name;
+  return read_descriptor(kernels_[name], descriptor, error) ? Status::Ok : Status::Malformed;
 }
 
 CodeObject::Status CodeObject::load(const void* data, size_t size, const char* arch, Message& error) {
@@ -273,6 +283,7 @@ bool CodeObject::map_segments(Message& error) {
 }
 
 CodeObject::Section CodeObject::section(const char* name) const {
+  if (file_.empty()) return {};
   const auto header = load_as<Elf64_Ehdr>(file_.data());
   const auto at = [&](u32 i) { return load_as<Elf64_Shdr>(file_.data() + header.e_shoff + i * sizeof(Elf64_Shdr)); };
   if (header.e_shstrndx >= header.e_shnum) return {};

@@ -69,6 +69,10 @@ class CodeObject {
   /// @param size bytes readable, or 0 if unknown (then the file's own tables are believed).
   Status load(const void* bytes, size_t size, const char* arch, Message& error);
 
+  /// Takes code where another loader has put it: `size` bytes from `image` on, with the descriptor of a kernel that is
+  /// called `name` at `descriptor`. They stay its own.
+  Status view(u8* image, u64 size, u64 descriptor, const char* name, const char* arch, Message& error);
+
   const Kernel* kernel(const char* name) const;
   const std::map<std::string, Kernel>& kernels() const { return kernels_; }
   const std::map<std::string, Symbol>& symbols() const { return symbols_; }
@@ -93,6 +97,7 @@ class CodeObject {
 
   std::vector<u8> file_;
   u8* image_ = nullptr;
+  bool borrowed_ = false;  // the image is another loader's
   u64 image_size_ = 0;
   u64 text_begin_ = 0, text_end_ = 0;
   Family family_ = Family::Cdna3;

@@ -42,7 +42,7 @@ struct Devices {
   /// neither it nor CKLANG_GPUS is set, those that the program has code for.
   Devices() {
     const std::vector<const DeviceSpec*> all = installed();
-    const char* chosen = std::getenv("HIP_VISIBLE_DEVICES");
+    const char* chosen = serves_runtime() ? nullptr : std::getenv("HIP_VISIBLE_DEVICES");
     const bool restricted = !embedded() && environment().gpus.empty() && !program_archs().empty();
     for (size_t n = 0; chosen == nullptr && n < all.size(); ++n) {
       if (!restricted || std::count(program_archs().begin(), program_archs().end(), all[n]->arch) != 0) add(all[n]);

@@ -26,6 +26,7 @@ from cklang.cli import (
     profile,
     registry,
     rocm,
+    run,
     tune,
     warm,
 )
@@ -42,9 +43,10 @@ GROUPS: Mapping[str, Mapping[str, ModuleType]] = {
         "cache": cache,
     },
     "Measure": {"tune": tune, "bench": bench},
-    "Run HIP programs without a GPU": {
+    "Run programs without a GPU": {
         "hipcc": hipcc,
         "rocm": rocm,
+        "run": run,
         "check": check,
         "debug": debug,
         "profile": profile,

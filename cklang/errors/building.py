@@ -130,5 +130,9 @@ E008 CkValueError autotune={got!r} is no way to choose among the configurations 
     = write autotune="measure" (the fastest in emulated launches) or autotune="first"
 E009 CkUnsupportedError {package} {version} is installed, and cklang knows the versions {known}
     = pip install 'cklang[torch]', or 'cklang[triton]', chooses one of them
+E010 CkUnsupportedError {what} cannot be pretended: torch has no GPU here
+    = docs/pretend.md lists what torch can be made to believe
+E011 CkValueError torch cannot be made to believe in the GPU {got!r}: {problem}
+    = legal: one GPU, cuda:0, in a build of torch that finds none
 """
 )

@@ -36,6 +36,7 @@ START_UP: Table = {
         "cklang.device.device",
         "cklang.toolchain.compilers",
     ),
+    "cklang.cli.run": ("cklang.torch.gpu",),
     "cklang.cli.specs": ("cklang.build.steps",),
     "cklang.cli.warm": ("cklang.prebuilding",),
     "cklang.codec": ("difflib", "hashlib"),

@@ -208,7 +208,9 @@ class EmulatedDriver:
 
 
 @contextmanager
-def device(gpu: str, *, autotune: Autotune = "measure") -> Iterator[EmulatedDriver]:
+def device(
+    gpu: str, *, autotune: Autotune = "measure", driver: type[EmulatedDriver] = EmulatedDriver
+) -> Iterator[EmulatedDriver]:
     """Let Triton compile for an emulated GPU and launch there, inside of a ``with`` statement.
 
     torch says meanwhile that it was built for HIP (``torch.version.hip``), which libraries of
@@ -219,6 +221,7 @@ def device(gpu: str, *, autotune: Autotune = "measure") -> Iterator[EmulatedDriv
         autotune: Which configuration a kernel of ``@triton.autotune`` gets: "measure", the one
             whose emulated launch takes the least time, for which all are compiled and launched;
             "first", the first that the GPU can launch.
+        driver: The class of the driver.
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated; E008, ``autotune`` is another word.
@@ -228,7 +231,7 @@ def device(gpu: str, *, autotune: Autotune = "measure") -> Iterator[EmulatedDriv
         raise error("E008", got=autotune)
     drivers = _triton().runtime.driver
     before = drivers._active
-    chosen = EmulatedDriver(gpu)
+    chosen = driver(gpu)
     with ExitStack() as stack:
         stack.enter_context(_torch_for_hip())
         if autotune == "first":

@@ -66,8 +66,9 @@ class Variants(Generic[P, A]):
 class AxisOrders(Generic[K]):
     """In which order of axes kernels read and write memory; orders are from the outermost."""
 
-    own: Callable[[K], Sequence[int] | None] = lambda _kernel: None
-    """Returns the order in which a temporary result is best laid out; None for the program's."""
+    own: Callable[[K, Layouts], Sequence[int] | None] = lambda _kernel, _layouts: None
+    """Returns the order in which a temporary result is best laid out, from the layouts of what the
+    kernel reads; None for the program's."""
     kept: Callable[[K, Callable[[Value], Sequence[int] | None]], tuple[int, ...] | None] = (
         lambda _kernel, _order_of: None
     )

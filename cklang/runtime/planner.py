@@ -237,9 +237,10 @@ def _stored_layouts(
     readers = _readers(plan.kernels)
     for kernel in plan.kernels:
         for value in kernel.results:
-            known = orders.get(value.name)
-            own = readers.get(value.name, ())
-            order = known if value in results else _order_of(plan, kernel, value, own)
+            order: Sequence[int] | None = orders.get(value.name)
+            if value not in results:
+                order = _asked_order(plan, kernel, value, readers.get(value.name, ()))
+                order = order or FAMILIES[kernel.family].orders.own(kernel, layouts)
             layouts[value.name] = TensorLayout.packed(value, binding.dims, order)
     for value in results:
         layouts.setdefault(value.name, TensorLayout.packed(value, binding.dims))
@@ -260,10 +261,10 @@ def _readers(kernels: Sequence[AnyKernel]) -> dict[str, list[AnyKernel]]:
     return readers
 
 
-def _order_of(
+def _asked_order(
     plan: Plan, writer: AnyKernel, value: Value, readers: Sequence[AnyKernel]
 ) -> Sequence[int] | None:
-    """Return the order of a temporary's axes: one that a reader asks for, else the writer's own."""
+    """Return the order of a temporary's axes that a reader asks for, if the writer can write it."""
     own = FAMILIES[writer.family].orders
     order: Sequence[int] | None = wanted_order(plan.function, value)
     if order is not None and own.can_write(writer, value, order):
@@ -272,7 +273,7 @@ def _order_of(
         order = FAMILIES[reader.family].orders.reader(reader, value)
         if order is not None and own.can_write(writer, value, order):
             return order
-    return own.own(writer)
+    return None
 
 
 def prepare(

@@ -10,13 +10,19 @@ from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import FAMILIES
 from cklang.families.conv import rules
 from cklang.families.conv.host import ConvRequest, ConvShim, request_of
-from cklang.families.conv.plan import MAKERS, FusedConv, convolution_function, insert_layout_copies
+from cklang.families.conv.plan import (
+    FEW_CHANNELS,
+    MAKERS,
+    FusedConv,
+    convolution_function,
+    insert_layout_copies,
+)
 from cklang.families.conv.problem import ConvProblem, conv_problem_of
 from cklang.families.gemm.family import ProductFamily, compared
 from cklang.families.gemm.key import GemmKey
 from cklang.families.layout_copy.plan import LayoutCopy
 from cklang.families.protocol import Launches, Planning, Sel
-from cklang.families.records import AxisOrders, Tuning
+from cklang.families.records import AxisOrders, Layouts, Tuning
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -44,6 +50,20 @@ def _kept_order(
     return kernel.axes
 
 
+def _own_order(kernel: FusedConv, layouts: Layouts) -> tuple[int, ...]:
+    """Return the channels last, but first for what a window over such an image writes.
+
+    A first layer, of one group, stays a product where its readers want the channels last.
+    """
+    order, along = kernel.axes, kernel.a.perm[-2:]
+    image, weights = (layouts[view.value.name] for view in (kernel.a, kernel.b))
+    channels = kernel.b.perm[-1]
+    few = channels is None or weights.shape[channels] <= FEW_CHANNELS
+    grouped = kernel.operation.op == "conv" and dict(kernel.operation.attrs).get("groups") != 1
+    column, channel = (0 if axis is None else image.strides[axis] for axis in along)
+    return (order[0], order[-1], *order[1:-1]) if few and grouped and channel > column else order
+
+
 class Conv(ProductFamily[FusedConv, ConvProblem]):
     """Convolutions, with copies around a kernel where memory has the channels elsewhere."""
 
@@ -52,7 +72,7 @@ class Conv(ProductFamily[FusedConv, ConvProblem]):
     fusion = Fusion(makers=MAKERS)
     rules: RuleSet = rules.RULES
     # The channels are last, wherever the program has them.
-    orders = AxisOrders(own=lambda kernel: kernel.axes, kept=_kept_order)
+    orders = AxisOrders(own=_own_order, kept=_kept_order)
     tuning = Tuning(
         own_layouts=lambda kernel, layouts, _: insert_layout_copies(kernel, layouts).places,
         as_function=convolution_function,

@@ -19,6 +19,9 @@ from cklang.ir.convolution import axis_names
 from cklang.ir.nodes import Function, Operation, Value, print_attr
 from cklang.ir.windows import DIRECTIONS
 
+FEW_CHANNELS = 4
+"""Channels of a group that windows take; matrix units are quicker for more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedWindows(FusedKernel):

@@ -213,7 +213,7 @@ def _own_layouts(kernel: FusedGemm, layouts: Layouts, dims: Mapping[str, int]) -
     return insert_operand_copies(kernel, layouts, dims).places
 
 
-def _own_order(kernel: FusedGemm) -> Sequence[int] | None:
+def _own_order(kernel: FusedGemm, _layouts: Layouts) -> Sequence[int] | None:
     """Return the order in which as many batch axes as can be are rows or columns."""
     return collapsible_order(kernel) if kernel.scatter is None else None
 
@@ -353,7 +353,7 @@ class Gemm(ProductFamily[FusedGemm, Problem]):
     ) -> Iterator[Launches[Sel]]:
         """Yield the launches of both products of a pair."""
         first, second, sums = apart(kernel)
-        layout = TensorLayout.packed(sums, planning.dims, _own_order(kernel))
+        layout = TensorLayout.packed(sums, planning.dims, _own_order(kernel, planning.layouts))
         own = replace(planning, layouts={**planning.layouts, sums.name: layout})
         size = {sums.name: sums.type.bytes(planning.dims)}
         place = 0

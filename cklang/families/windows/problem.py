@@ -14,7 +14,7 @@ from functools import partial
 
 from cklang.errors import CkError
 from cklang.families.conv.host import ConvRequest
-from cklang.families.conv.plan import FusedConv
+from cklang.families.conv.plan import FEW_CHANNELS, FusedConv
 from cklang.families.conv.problem import (
     Axes,
     ConvExtents,
@@ -29,9 +29,6 @@ from cklang.families.windows.fuse import FusedPool
 from cklang.families.windows.key import Space, Windowed, WindowOperand, WindowSignature
 from cklang.ir.pooling import AVG_POOL, MAX_POOL, Windows, windows_of
 from cklang.ir.windows import Role
-
-_MOST_CHANNELS = 4
-"""Channels of a group that a kernel takes; matrix units are quicker for more."""
 
 _ONES = (1, 1, 1)
 
@@ -153,7 +150,7 @@ def as_window(
     if p is None or (p.kind is not ProductKind.CONV and p.stride != _ONES):
         return None
     window = _window(p) if p.kind is ProductKind.CONV else _turned(p)
-    return window if window.extents.channels <= _MOST_CHANNELS else None
+    return window if window.extents.channels <= FEW_CHANNELS else None
 
 
 def _window(p: ConvProblem) -> WindowProblem:

@@ -40,8 +40,9 @@ _OF_ELEMENT = 4
 _OF_MAP_ELEMENT = 2
 """The same where nothing is reduced."""
 
-_HIDDEN = 0.125
-"""How much of the longer of memory and latency hides the other, in kernels that reduce nothing."""
+_HIDDEN = {True: 0.125, False: 0.75}
+"""How much of the longer of memory and latency hides the other, in kernels that reduce nothing or
+something."""
 
 _SHOWN = 0.67
 """What the rest of the other adds."""
@@ -155,7 +156,7 @@ class RowwiseCost:
             memory=(memory + again) * self._waste(problem, traffic, a),
             latency=rounds * (chain + exchanges)
             + self._issue(key, groups * shares, vectors, passes),
-            hidden=_HIDDEN if s.is_map else 1.0,
+            hidden=_HIDDEN[s.is_map],
         )
 
     def _reach(self, problem: RowwiseProblem, moved: int) -> tuple[float, float]:
@@ -208,11 +209,11 @@ class RowwiseCost:
             line = min(_LINE, max(step * size, size)) / size
             used.append(max(line / wide, 1.0) if step > wide else 1.0)
         waste = max(used, default=1.0)
+        widest = max((tensor.dtype.bytes for tensor in traffic.tensors), default=1)
+        if algorithm.vector * widest > ACCESS_BYTES and problem.signature.elements:
+            waste *= _DIVIDED
         if not problem.signature.is_map:
             return waste
-        widest = max((tensor.dtype.bytes for tensor in traffic.tensors), default=1)
-        if algorithm.vector * widest > ACCESS_BYTES:
-            waste *= _DIVIDED
         # What of the lines is not used at once is used later, as far as the L2 cache holds them.
         lost = (traffic.bytes / self._spec.l2_bytes) ** 4
         return 1.0 + (waste - 1.0) * lost / (1.0 + lost)

@@ -70,29 +70,35 @@ def shared(kernel: FusedRows, problem: RowwiseProblem) -> tuple[Part, Part] | No
 
 
 def _parts(problem: RowwiseProblem) -> int:
-    """Return among how many workgroups a row is shared: a divisor of its outermost axis."""
-    extent = problem.elements[0]
-    most = min(
-        extent, problem.length // _PART, _PARTS * problem.compute_units // max(problem.count, 1)
-    )
+    """Return among how many workgroups a row is shared: a divisor of its outermost axis.
+
+    All of it where up to twice as many workgroups have an axis less then, whose elements may be
+    contiguous.
+    """
+    extent, parts = problem.elements[0], problem.length // _PART
+    most = min(extent, parts, _PARTS * problem.compute_units // max(problem.count, 1))
+    if len(problem.elements) > 1 and extent <= min(parts, 2 * most):
+        return extent
     return max((count for count in range(1, most + 1) if extent % count == 0), default=1)
 
 
 def _first(kernel: FusedRows, problem: RowwiseProblem, dtypes: Sequence[DType], parts: int) -> Part:
     """Return the kernel that reduces parts of rows as if they were rows."""
-    chunk = problem.elements[0] // parts
+    chunk, *others = problem.elements[0] // parts, *problem.elements[1:]
+    own_elements = tuple(others) if others and chunk == 1 else (chunk, *others)
 
     def cut(tensor: RowwiseTensor) -> RowwiseTensor:
-        return replace(tensor, rows=(*tensor.rows, tensor.elements[0] * chunk))
+        rows, steps = (*tensor.rows, tensor.elements[0] * chunk), tensor.elements
+        return replace(tensor, rows=rows, elements=steps[len(steps) - len(own_elements) :])
 
-    outputs = _partials(kernel, problem, dtypes, parts)
+    outputs = _partials(kernel, problem, dtypes, parts, len(own_elements))
     results = [Value(name=f"r{place}", type=TensorType(dtype=t)) for place, t in enumerate(dtypes)]
     finish = Function(name="finish", params=tuple(results), body=(), results=tuple(results))
     functions = Functions(**{**kernel.functions, "finish": finish})
     own = replace(
         problem,
         rows=(*problem.rows, parts),
-        elements=(chunk, *problem.elements[1:]),
+        elements=own_elements,
         reads=tuple(map(cut, problem.reads)),
         outputs=tuple(outputs),
     )
@@ -106,7 +112,7 @@ def _second(
     count = len(problem.reads)
     partials = [
         replace(partial, rows=partial.rows[:-1], elements=(1,))
-        for partial in _partials(kernel, problem, dtypes, parts)
+        for partial in _partials(kernel, problem, dtypes, parts, 1)
     ]
     taken = [
         Value(name=f"d{count + place}", type=TensorType(dtype=dtype))
@@ -134,12 +140,12 @@ def _second(
 
 
 def _partials(
-    kernel: FusedRows, problem: RowwiseProblem, dtypes: Sequence[DType], parts: int
+    kernel: FusedRows, problem: RowwiseProblem, dtypes: Sequence[DType], parts: int, axes: int
 ) -> list[RowwiseTensor]:
     """Return what is stored of each part, as the first kernel writes it."""
     extents = (*problem.rows, parts)
     strides = tuple(math.prod(extents[place + 1 :]) for place in range(len(extents)))
-    nowhere = (0,) * len(problem.elements)
+    nowhere = (0,) * axes
     name = kernel.results[0].name
     return [
         RowwiseTensor(value=f"{name}_part{place}", dtype=dtype, rows=strides, elements=nowhere)

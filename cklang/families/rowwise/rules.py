@@ -24,7 +24,7 @@ _KEPT_OF_BLOCK = 65536
 
 _THREADS = (64, 256, 1024, 16, 1)
 _VECTORS = (8, 4, 2, 1)
-_CHUNKS = (1, 2, 4, 8, 0)
+_CHUNKS = (1, 2, 4, 8, 16, 0)
 
 RULES = RuleSet(placeholder=RowwiseAlgorithm(threads=BLOCK, vector=1))
 """The rules of kernels of rows."""

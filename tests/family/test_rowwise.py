@@ -311,7 +311,7 @@ def test_some_candidate_takes_every_problem(spec: Any, kept: int) -> None:
     ("rows", "length", "chosen"),
     [
         (4, 1 << 16, ck.dispatch.RowwiseAlgorithm(threads=1024, vector=8, chunks=8)),
-        (1 << 20, 64, ck.dispatch.RowwiseAlgorithm(threads=16, vector=8, chunks=1)),
+        (1 << 20, 64, ck.dispatch.RowwiseAlgorithm(threads=16, vector=4, chunks=1)),
         (1 << 12, 4096, ck.dispatch.RowwiseAlgorithm(threads=64, vector=8, chunks=8)),
     ],
 )

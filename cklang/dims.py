@@ -7,10 +7,11 @@ import ast
 import itertools
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache, reduce, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar
 
 from cklang.errors import error
@@ -80,9 +81,10 @@ class Dim:
         return _combined(self, other, lambda a, b: multiplied(a, b, str))
 
     def __floordiv__(self, other: object) -> Any:
-        if not is_extent(other) or isinstance(other, Dim) or other < 1:
-            return NotImplemented
         return _quotient(self, other)
+
+    def __rfloordiv__(self, other: object) -> Any:
+        return _quotient(other, self)
 
     def __neg__(self) -> Any:
         return self * -1
@@ -93,7 +95,7 @@ class Dim:
         # Of these a program makes numbers; plain Python has none.
         def _number(self, other: object) -> Any: ...
 
-        __rfloordiv__ = __mod__ = __rmod__ = __rtruediv__ = _number
+        __mod__ = __rmod__ = __rtruediv__ = _number
         __lt__ = __le__ = __gt__ = __ge__ = _number
 
 
@@ -152,10 +154,10 @@ class Formula(Dim):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Quotient(Dim):
-    """The integer at or below an extent over a number: ``K//2``."""
+    """The integer at or below an extent over another: ``K//2``, ``E//H``; 0 over 0."""
 
-    of: Dim
-    size: int
+    of: Extent
+    size: Extent
 
     def __post_init__(self) -> None:
         """Take any name: it is the quotient's text."""
@@ -221,10 +223,14 @@ def multiplied(
     return terms
 
 
-def _quotient(extent: Dim, size: int) -> Extent:
+def _quotient(extent: object, size: object) -> Any:
     """Return the integer at or below ``extent / size``: what divides evenly is taken out."""
+    if not is_extent(extent) or not is_extent(size) or (isinstance(size, int) and size < 1):
+        return NotImplemented
     if size == 1:
         return extent
+    if isinstance(size, Dim):
+        return _over_dims(extent, size)
     terms = _terms(extent)
     even = {monomial: factor // size for monomial, factor in terms.items() if not factor % size}
     # A number is taken out but for its remainder, so that (K + 5)//2 is (K + 1)//2 + 2.
@@ -236,9 +242,35 @@ def _quotient(extent: Dim, size: int) -> Extent:
         return _simplest(even)
     if isinstance(left, Quotient):
         return _simplest(summed(even, _terms(_quotient(left.of, left.size * size))))
-    text = f"({left})" if isinstance(left, Formula | Blocks) else str(left)
-    quotient = Quotient(name=f"{text}//{size}", of=left, size=size)
-    return _simplest(summed(even, _terms(quotient)))
+    return _simplest(summed(even, _terms(_named_quotient(left, size))))
+
+
+def _over_dims(extent: Extent, size: Dim) -> Extent:
+    """Return ``extent // size`` without the factors that all products of both share."""
+    if extent == size:
+        return 1
+    if isinstance(extent, Quotient):
+        within: Extent = extent.of // (extent.size * size)
+        return within
+    above, below = _terms(extent), _terms(size)
+    shared = reduce(operator.and_, (Counter(monomial) for monomial in (*above, *below)))
+    for dim in shared.elements():
+        above, below = ({_without(each, dim): n for each, n in t.items()} for t in (above, below))
+    extent, over = _simplest(above), _simplest(below)
+    if isinstance(over, int) or shared:
+        return extent // over
+    return 0 if extent == 0 else _named_quotient(extent, size)
+
+
+def _without(monomial: Monomial, dim: Dim) -> Monomial:
+    at = monomial.index(dim)
+    return monomial[:at] + monomial[at + 1 :]
+
+
+def _named_quotient(of: Extent, size: Extent) -> Quotient:
+    above = f"({of})" if isinstance(of, Formula | Blocks) else str(of)
+    below = f"({size})" if isinstance(size, Formula | Blocks | Quotient) else str(size)
+    return Quotient(name=f"{above}//{below}", of=of, size=size)
 
 
 def _simplest(terms: _Terms) -> Extent:
@@ -322,32 +354,19 @@ def extent_value(extent: Extent, dims: Mapping[str, int]) -> int:
                 for factors, factor in extent.terms
             )
         case Quotient():
-            return extent_value(extent.of, dims) // extent.size
+            size = extent_value(extent.size, dims)
+            return extent_value(extent.of, dims) // size if size else 0
         case Blocks():
             return extent.count(dims[extent.of.name])
     return dims[extent.name]
 
 
 def extent_over(total: Extent, part: Extent) -> Extent | None:
-    """Return ``total / part`` where that is an extent: ``B*S*K`` over ``B*S`` is ``K``.
+    """Return ``total // part``, which a call must make exact: ``B*S*K`` over ``B*S`` is ``K``.
 
-    Over a number it is the quotient, ``K//2``, which a call must make exact. None if there is none.
+    None over 0.
     """
-    if isinstance(part, int):
-        return None if part < 1 else total // part
-    factors = _terms(part)
-    if len(factors) != 1:
-        return 1 if total == part else None
-    ((monomial, count),) = factors.items()
-    left: _Terms = {}
-    for names, factor in _terms(total).items():
-        rest = list(names)
-        for dim in monomial:
-            if dim not in rest:
-                return None
-            rest.remove(dim)
-        left[tuple(rest)] = factor
-    return extent_over(_simplest(left), count)
+    return None if part == 0 else total // part
 
 
 def plain_dims(extent: Extent) -> frozenset[Dim]:
@@ -357,7 +376,9 @@ def plain_dims(extent: Extent) -> frozenset[Dim]:
             return frozenset[Dim]().union(
                 *(plain_dims(dim) for factors, _ in extent.terms for dim in factors)
             )
-        case Quotient() | Blocks():
+        case Quotient():
+            return plain_dims(extent.of) | plain_dims(extent.size)
+        case Blocks():
             return plain_dims(extent.of)
         case Dim():
             return frozenset({extent})

@@ -46,7 +46,7 @@ def substituted(extent: Extent, dims: Mapping[Dim, Extent]) -> Extent:
                 total = total + term
             return total
         case Quotient():
-            return substituted(extent.of, dims) // extent.size
+            return substituted(extent.of, dims) // substituted(extent.size, dims)
         case Blocks():
             of = substituted(extent.of, dims)
             return of / extent.size if type(of) is Dim else (of + extent.size - 1) // extent.size

@@ -45,6 +45,8 @@ def formulas(draw: st.DrawFn, depth: int = 3) -> tuple[Extent, int]:
         (a * b, x * y),
         (a // size, x // size),
     ]
+    if y > 0:
+        results.append((a // b, x // y))
     return draw(st.sampled_from(results))
 
 
@@ -63,6 +65,10 @@ def test_equal_extents_are_the_same() -> None:
     assert (m * k * 4) // 4 == k * m
     assert (k // 2) // 3 == k // 6
     assert k - k == 0
+    assert (m * k) // m == k
+    assert (m * k) // (3 * m) == k // 3
+    assert k // m // 2 == k // 2 // m == k // (2 * m)
+    assert extent_value(k // m, {"K": 9, "M": 0}) == 0
     assert str(ck.f16[m * k, (k + 1) // 2, 3 - m]) == "f16[K*M, (K + 1)//2, 3 - M]"
     with pytest.raises(TypeError):
         k // 0
@@ -333,7 +339,8 @@ def test_shapes_have_strides_where_numpy_finds_them(data: st.DataObject) -> None
     ("words", "result", "code"),
     [
         ("x.reshape(M, -1, -1)", "M, K", "F067"),
-        ("x.reshape(-1, N)", "M, K", "F067"),
+        ("x.reshape(-1, N)", "M, K", "F084"),
+        ("x.reshape(-1, 0)", "M, K", "F067"),
         ("ck.concat([x, x.T])", "M, K", "F067"),
         ("ck.concat(x)", "M, K", "F067"),
         ("ck.concat([x, x > 0])", "M, K", "F067"),

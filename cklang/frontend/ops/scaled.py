@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cklang.dims import is_integer
 from cklang.errors import CkError, error
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
@@ -182,10 +183,8 @@ def _size(extent: Dim | int, count: Dim | int) -> int | None:
     """Return the size of a block if ``count`` blocks cover ``extent``, where that is known."""
     if count == extent:
         return 1
-    if isinstance(count, Blocks | Quotient) and count.of == extent:
-        return count.size
-    if isinstance(count, Quotient) and count.of == extent + (count.size - 1):
-        return count.size
+    if isinstance(count, Blocks | Quotient) and is_integer(size := count.size):
+        return size if count.of in (extent, extent + (size - 1)) else None
     if isinstance(extent, int) and isinstance(count, int) and count > 0 and extent % count == 0:
         return extent // count
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The layers of examples 22 to 24 by torch on the CPU, in f64, from the same NumPy arrays."""
+"""Layers of examples 22 to 28 by torch on the CPU, in f64, from the same NumPy arrays."""
 
 from __future__ import annotations
 
@@ -60,3 +60,23 @@ def mixture(*args: np.ndarray) -> Any:
         for t, *pair in zip(x, best, chosen, strict=True)
     ]
     return torch.stack(rows).numpy()
+
+
+def mamba2(*arrays: Any) -> Any:
+    """Return the block of Mamba-2, token by token."""
+    u, gain, w_in, w_conv, b_conv, b_dt, a_log, skip, norm, w_out = tensors(arrays)
+    heads, inner, channels = len(a_log), len(norm), len(w_conv)
+    states = (channels - inner) // 2
+    projected: Any = linear(rms_norm(u, gain.shape, gain, 1e-6), w_in)
+    z, xbc, dt = projected.split((inner, channels, heads), -1)
+    past = torch.nn.functional.pad(xbc, (0, 0, 3, 0))
+    mixed: Any = silu(sum(past[:, n : n + u.shape[1]] * w_conv[:, n, 0] for n in range(4)) + b_conv)
+    x, b, c = mixed.split((inner, states, states), -1)
+    x, dt = x.unflatten(-1, (heads, -1)), torch.nn.functional.softplus(dt + b_dt)
+    state, tokens = torch.zeros(*x[:, 0].shape, states, dtype=torch.float64), list[torch.Tensor]()
+    for t in range(u.shape[1]):
+        state = state * torch.exp(-dt[:, t] * a_log.exp())[:, :, None, None]
+        state = state + (x[:, t] * dt[:, t, :, None])[..., None] * b[:, t, None, None]
+        tokens.append((state @ c[:, t, None, :, None])[..., 0] + x[:, t] * skip[:, None])
+    y = torch.stack(tokens, 1).flatten(2) * silu(z)
+    return (linear(rms_norm(y, norm.shape, norm, 1e-6), w_out) + u).numpy()

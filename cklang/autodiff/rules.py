@@ -15,6 +15,7 @@ from cklang.autodiff.terms import Emitter, Term, where
 from cklang.ir.attention_gradients import GRADIENTS
 from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.builder import Builder
+from cklang.ir.grouped import SCALED_GROUPED_GEMM
 from cklang.ir.log_sums import PARTIALS
 from cklang.ir.nodes import Operation
 from cklang.ir.ops import OPS
@@ -100,7 +101,10 @@ _ADVICE = {
     "take": "write table[ids] as a product with a one-hot matrix, or compute the gradient of "
     "the table outside: a scatter of dy to rows ids",
     "gemm24": "differentiate the dense product a @ b and prune the gradient by the pattern",
-    "scaled_gemm": "differentiate the product of the operands before quantisation, in f16 or bf16",
+    **dict.fromkeys(
+        ("scaled_gemm", SCALED_GROUPED_GEMM),
+        "differentiate the product of the operands before quantisation, in f16 or bf16",
+    ),
     "element": "read the tensor outside of score and mask functions",
     "moe_weights": "take the scores, ck.softmax or ck.sigmoid, at the indices by ck.take",
     "scatter": "write it with scatter_add, whose rows have gradients",

@@ -69,7 +69,15 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "GEMM",
             "gemm.key.Signature",
             "gemm.key.Algorithm",
-            anchors=("gemm", "contract", "gemm24", "scaled_gemm", "grouped_gemm", "grouped_gemm_k"),
+            anchors=(
+                "gemm",
+                "contract",
+                "gemm24",
+                "scaled_gemm",
+                "grouped_gemm",
+                "scaled_grouped_gemm",
+                "grouped_gemm_k",
+            ),
         ),
         "conv": FamilyRow(
             "CONV",

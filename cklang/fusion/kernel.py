@@ -15,7 +15,6 @@ from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.plan import MAX_READS, AnyKernel, Decision, Edge, Read
 from cklang.fusion.region import Region, RegionWriter
 from cklang.fusion.sites import Axes, compose
-from cklang.ir.grouped import GROUPED_GEMM, GROUPED_GEMM_K
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.ir.views import APART, BY_COST
@@ -440,8 +439,8 @@ def _accumulated(anchor: Operation) -> Region:
 
 
 def _operand_of_product(anchor: Operation, index: int) -> str:
-    if anchor.op in (GROUPED_GEMM, GROUPED_GEMM_K):
-        return ("operand A", "operand B", "the operand ends")[index]
+    if index > 1 and anchor.operands[index].type.dtype == i32:
+        return "the operand ends"
     return ("operand A", "operand B", "the first scale", "the second scale")[index]
 
 

@@ -86,6 +86,11 @@ _ANCHORS = (
        doc="the product of each group of rows of x[M, K] and its matrix of w[G, K, N]: group g ends"
        " before row ends[g], where the next begins; rows behind the last group are 0",
        numpy=grouped.grouped_gemm, shape=grouped.GROUPED_SHAPE, dtype=grouped.GROUPED_DTYPE),
+    Op(name=grouped.SCALED_GROUPED_GEMM, operands=4, optional=1, kind=Kind.ANCHOR,
+       doc="grouped_gemm in which the sum over each block of K is multiplied by its scales, as in "
+       "scaled_gemm: those of x[M, K], those of w[G, K, N], or both, before the ends",
+       numpy=grouped.scaled_grouped_gemm, attrs=_attrs(AttrKind.EXTENTS, "block_a", "block_b"),
+       shape=grouped.SCALED_GROUPED_SHAPE, dtype=grouped.SCALED_GROUPED_DTYPE),
     Op(name=grouped.GROUPED_GEMM_K, operands=3, kind=Kind.ANCHOR,
        doc="the product of x[M, K] and y[K, N] over each group along K, as [G, M, N]: group g ends"
        " before ends[g], where the next begins",

@@ -4,7 +4,7 @@
 A rule is its sentence, shown when it is broken, and a function that gives the result or None.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise, zip_longest
@@ -231,18 +231,21 @@ def covers(count: Dim | int, extent: Dim | int, size: int) -> bool:
 def _scaled_shape(
     shapes: tuple[Shape, ...], attrs: AttrMap, _declared: Shape | None
 ) -> Shape | None:
-    operands, scales = shapes[:2], list(shapes[2:])
+    operands, scales = shapes[:2], shapes[2:]
+    return _gemm_shape(operands, attrs, None) if are_blocked(operands, scales, attrs) else None
+
+
+def are_blocked(operands: Sequence[Shape], scales: Sequence[Shape], attrs: AttrMap) -> bool:
+    """Tell whether a product's operands have the scales that block_a and block_b say."""
     blocks = [_block(attrs[name]) for name in ("block_a", "block_b")]
     scaled = [(o, b) for o, b in zip(operands, blocks, strict=True) if b]
-    result = _gemm_shape(operands, attrs, None)
-    if result is None or not scaled or len(scaled) != len(scales):
-        return None
+    if not scaled or len(scaled) != len(scales):
+        return False
     along_k = {block[axis] for axis, block in ((-1, blocks[0]), (0, blocks[1])) if block}
-    legal = len(along_k) == 1 and all(
+    return len(along_k) == 1 and all(
         _blocked(scale, operand, block)
         for scale, (operand, block) in zip(scales, scaled, strict=True)
     )
-    return result if legal else None
 
 
 def _block(attr: Attr) -> tuple[int, ...]:

@@ -16,7 +16,14 @@ from cklang.ir import numeric
 from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
-from cklang.ir.grouped import GROUP_ENDS, GROUP_ORDER, GROUPED_GEMM, GROUPED_GEMM_K
+from cklang.ir.grouped import (
+    GROUP_ENDS,
+    GROUP_ORDER,
+    GROUPED_GEMM,
+    GROUPED_GEMM_K,
+    SCALED_GROUPED_GEMM,
+    group_bounds,
+)
 from cklang.ir.indices import GATHER_AXES
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, COLUMNS, LOG_SUMS
 from cklang.ir.nodes import Function, Operation, Value
@@ -197,13 +204,15 @@ def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int
 
 
 def _scaled_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
-    sides = [
-        flushable(operand, value.type.dtype).real()
-        for operand, value in zip(operands, operation.operands, strict=True)
-    ]
+    return _scaled_product(operation, operands)
+
+
+def _scaled_product(operation: Operation, operands: Sequence[Known]) -> Known:
+    """Return a product of two matrices with scales; further operands of the op are no matrices."""
+    dtypes = [value.type.dtype for value in operation.operands[: len(operands)]]
+    sides = [flushable(*pair).real() for pair in zip(operands, dtypes, strict=True)]
     blocks = {name: attr for name, attr in operation.attrs if isinstance(attr, tuple)}
-    is_rounded = operation.operands[-1].type.dtype == f32
-    is_exact = operation.operands[0].type.dtype == i8
+    is_rounded, is_exact = dtypes[-1] == f32, dtypes[0] == i8
     value, error = scaled_sums(sides, blocks, is_rounded=is_rounded, is_exact=is_exact)
     return Known(value=value, error=error)
 
@@ -216,6 +225,27 @@ def _gemm24(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, in
     # A zero that is not kept meets no infinity or nan of the other side.
     wild = (left.value == 0).astype(np.float64) @ (~np.isfinite(right.value)) > 0
     return Known(value=value, error=np.where(wild, np.inf, error))
+
+
+def _scaled_grouped_gemm(
+    operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]
+) -> Known:
+    """Each group is a product with scales; rows of no group are 0."""
+    *matrices, ends = operands
+    # Of ends that fall nothing is said.
+    unsure = np.inf if ends.error.any() or (np.diff(ends.value) < 0).any() else 0.0
+    by_rows = [True, False, *([True] if operation.attr("block_a") else []), False]
+    shape = matrices[0].value.shape[0], matrices[1].value.shape[-1]
+    value, error = np.zeros(shape), np.full(shape, unsure)
+    for group, bounds in enumerate(itertools.pairwise(group_bounds(ends.value, shape[0]))):
+        places = [slice(*bounds) if rows else group for rows in by_rows]
+        parts = [
+            Known(value=known.value[place], error=known.error[place])
+            for known, place in zip(matrices, places, strict=False)
+        ]
+        one = _scaled_product(operation, parts)
+        value[slice(*bounds)], error[slice(*bounds)] = one.value, one.error + unsure
+    return Known(value=value, error=error)
 
 
 def _grouped_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -440,6 +470,7 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     | {
         "gemm24": _gemm24,
         "scaled_gemm": _scaled_gemm,
+        SCALED_GROUPED_GEMM: _scaled_grouped_gemm,
         **dict.fromkeys((GROUPED_GEMM, GROUPED_GEMM_K), _grouped_gemm),
     }
     | dict.fromkeys((GROUP_ENDS, GROUP_ORDER), _grouped_ids)

@@ -22,7 +22,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from cklang.selection.rules import violations
-from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
+from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
 from tests.support.errors import expect_error
@@ -84,6 +84,24 @@ def several(
 
 
 @ck.op
+def scaled(
+    x: ck.fp8_fnuz[T, K], w: ck.fp8_fnuz[G, N, K], by: ck.f32[T, K / 32],
+    b: ck.f32[G, N / 16, K / 32], ends: ck.i32[G],
+) -> ck.bf16[T, N]:  # fmt: skip
+    """Blocks along K have scales: of a row, and of 16 columns of each matrix."""
+    return ck.grouped_gemm(x, w.mT, ends, scale_a=by, scale_b=b.mT)
+
+
+@ck.op
+def powers(
+    x: ck.fp4[T, K], w: ck.fp4[G, N, K], by: ck.e8m0[T, K / 32], b: ck.e8m0[G, N, K / 32],
+    ends: ck.i32[G], bias: ck.f32[N],
+) -> ck.bf16[T, N]:  # fmt: skip
+    """MXFP4: matrix instructions multiply by powers of two."""
+    return ck.grouped_gemm(x, w.mT, ends, scale_a=by, scale_b=b.mT) + bias
+
+
+@ck.op
 def summed(
     x: ck.f16[T, K], dy: ck.f16[T, N], ends: ck.i32[G], by: ck.f32[G], y: ck.f16[G, N, K]
 ) -> ck.f32[G, K, N]:
@@ -100,14 +118,15 @@ def contiguous(
     return ck.tanh(sums).to(ck.bf16).transpose(1, 0, 2), sums
 
 
-OPS = (plain, residual, gated, combined, widened, several)
+OPS = (plain, residual, gated, combined, widened, several, scaled, powers)
+SCALED = (scaled, powers)
 ALONG_K = (summed, contiguous)
 
 
-def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Array]:
+def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Any]:
     """Return arrays for an op, rows of random groups unless ``ends`` say."""
     random, sizes = np.random.default_rng(seed), {**SIZES, **sizes}
-    args: list[Array] = []
+    args = list[Any]()
     for param in op.program.specialise().params:
         shape, dtype = param.type.extents(sizes), param.type.dtype.numpy
         if param.name == "ends":
@@ -117,6 +136,10 @@ def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Arra
             args.append(random.integers(0, sizes["S"], shape).astype(np.int32))
         elif param.type.dtype is ck.i8:
             args.append(random.integers(-9, 10, shape).astype(np.int8))
+        elif param.type.dtype is ck.e8m0:
+            args.append(random.integers(120, 134, shape).astype(np.uint8).view(dtype))
+        elif param.type.dtype is ck.fp4:
+            args.append(ck.pack((random.standard_normal(shape) * 2).astype(dtype)))
         else:
             args.append((random.standard_normal(shape) / 2).astype(dtype))
     return args
@@ -239,6 +262,22 @@ def test_refusals() -> None:
     with expect_error("F048", match="ends of f32"):
         ck.op(floats).program.specialise()
 
+    def of_rows(
+        x: ck.fp8[T, K], w: ck.fp8[G, K, N], by: ck.f32[T / 2, K / 128], ends: ck.i32[G]
+    ) -> ck.bf16[T, N]:
+        return ck.grouped_gemm(x, w, ends, scale_a=by)
+
+    with expect_error("F067", match="blocks of x have 2 rows, and groups begin at any row"):
+        ck.op(of_rows).program.specialise()
+
+    def along_k(
+        x: ck.fp8[T, K], w: ck.fp8[K, N], by: ck.f32[T, K / 128], ends: ck.i32[G]
+    ) -> ck.f32[G, T, N]:
+        return ck.grouped_gemm(x, w, ends, scale_a=by)
+
+    with expect_error("F067", match="there are scales of blocks"):
+        ck.op(along_k).program.specialise()
+
 
 def groups_of_every_size(op: Op, algorithm: Algorithm, gpu: str, unit: int = 1) -> None:
     """Check groups of random sizes on a GPU."""
@@ -264,6 +303,11 @@ def groups_of_every_size(op: Op, algorithm: Algorithm, gpu: str, unit: int = 1) 
     assert launch.resources.vgpr_spills == 0
 
 
+_FIRST = {op: op.program.specialise().params[0].type.dtype.name for op in (*OPS, *ALONG_K)} | {
+    contiguous: "f16"
+}
+"""The dtype of the first operand."""
+
 CASES = {
     "plain": (plain, NARROW, 1),
     "residual": (residual, replace(NARROW, vector_d=(1, 1), persistent=True), 1),
@@ -271,6 +315,16 @@ CASES = {
     "combined": (combined, replace(WIDE, vector_e=4, vector_d=(1,)), 4),
     "widened": (widened, replace(NARROW, vector_a=8), 1),
     "several": (several, replace(NARROW, vector_d=(1,) * 4), 1),
+    "scaled": (
+        scaled,
+        replace(EIGHT_BITS, tile=(64, 64, 32), vector_a=8, vector_b=8, vector_e=1),
+        1,
+    ),
+    "powers": (
+        powers,
+        replace(EIGHT_BITS, tile=(64, 64, 128), warp_tile=(16, 16, 128), vector_e=1, vector_d=(1,)),
+        1,
+    ),
     "summed": (summed, replace(NARROW, vector_a=8, vector_d=(1, 1)), 1),
     "contiguous": (contiguous, replace(NARROW, vector_d=(1,), persistent=True), 1),
 }
@@ -284,6 +338,8 @@ CASES = {
         ("residual", "gfx950"),
         ("gated", "gfx942"),
         ("combined", "gfx90a"),
+        ("scaled", "gfx942"),
+        ("powers", "gfx950"),
         ("summed", "gfx942"),
         ("contiguous", "gfx950"),
     ],
@@ -291,7 +347,7 @@ CASES = {
 def test_groups_of_every_size_within_their_bound(name: str, gpu: str, covered: Covered) -> None:
     op, algorithm, unit = CASES[name]
     groups_of_every_size(op, algorithm, gpu, unit)
-    covered(f"groups of rows: {name}", "bf16" if op is residual else "f16", gpu)
+    covered(f"groups of rows: {name}", _FIRST[op], gpu)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -306,11 +362,11 @@ def test_ends_that_fall_read_and_write_within_the_arrays() -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name, row in CASES.items() if row[0] not in SCALED])
 def test_every_gpu(name: str, gpu: str, covered: Covered) -> None:
     op, algorithm, unit = CASES[name]
     groups_of_every_size(op, algorithm, gpu, unit)
-    covered(f"groups of rows: {name}", "bf16" if op is residual else "f16", gpu)
+    covered(f"groups of rows: {name}", _FIRST[op], gpu)
 
 
 @pytest.mark.full

@@ -16,6 +16,7 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.checks import check, compare
 from tests.support.coverage import Covered
+from tests.support.errors import expect_error
 
 T, K, F, E, R = ck.dims("T K F E R")
 WIDTHS = {"K": 64, "F": 32}
@@ -51,6 +52,18 @@ def turned(
     """Weights whose columns are contiguous, another activation, and sums in order."""
     first, second = ck.swapaxes(w_gate_up, 1, 2), ck.swapaxes(w_down, 1, 2)
     return ck.moe(x, first, second, ids, weights, activation=clamped, ordered=True)
+
+
+@ck.op
+def quantised(
+    x: ck.bf16[T, K], w_gate_up: ck.fp8_fnuz[E, 2 * F, K], w_down: ck.fp8_fnuz[E, K, F],
+    ids: ck.i32[T, R], weights: ck.f32[T, R], by_gate_up: ck.f32[E, 2 * F / 32, K / 32],
+    by_down: ck.f32[E, K / 32, F / 32],
+) -> ck.f32[T, K]:  # fmt: skip
+    """Weights of 8 bits with scales of blocks, as DeepSeek-V3 has them of 128."""
+    return ck.moe(
+        x, w_gate_up, w_down, ids, weights, scale_gate_up=by_gate_up, scale_down=by_down, block=32
+    )
 
 
 def drawn(op: Op, seed: int = 0, **sizes: int) -> list[Array]:
@@ -102,6 +115,42 @@ def test_a_layer_has_a_gradient_by_its_weights_which_it_is_linear_in() -> None:
     derived = verify(backward(function, ["weights"], ["dy"], name="t"), allow_unused=True)
     (gradient,) = evaluate(derived, [*args, v])
     np.testing.assert_allclose(np.vdot(v, value), np.vdot(gradient, args[-1]), rtol=1e-4)
+
+
+def test_weights_of_8_bits_are_those_that_they_stand_for() -> None:
+    """Quantised activations are all that makes a difference: fp8 has four bits."""
+    x, up, down, ids, weights, *scales = drawn(quantised, T=20, E=3, R=2, **WIDTHS)
+    (got,) = evaluate(quantised.program.specialise(), [x, up, down, ids, weights, *scales])
+    whole = [
+        array.astype(np.float64) * np.repeat(np.repeat(scale, 32, axis=1), 32, axis=2)
+        for array, scale in zip((up, down), scales, strict=True)
+    ]
+    want = ck.moe(x.astype(np.float64), *whole, ids, weights)
+    assert 0 < np.abs(got - want).max() < 2**-4 * np.abs(want).max()
+    eager = ck.moe(
+        x, up, down, ids, weights, scale_gate_up=scales[0], scale_down=scales[1], block=32
+    )
+    assert np.abs(eager - want).max() < 2**-4 * np.abs(want).max()
+    families = [kernel.family for kernel in plan_of(quantised.program.specialise()).kernels]
+    assert (families.count("gemm"), families[-1]) == (2, "gemm")
+
+
+def test_scales_of_one_weight_alone_are_refused() -> None:
+    def one(
+        x: ck.bf16[T, K], up: ck.fp8[E, 2 * F, K], down: ck.fp8[E, K, F], ids: ck.i32[T, R],
+        weights: ck.f32[T, R], by: ck.f32[E, F / 64, K / 128],
+    ) -> ck.f32[T, K]:  # fmt: skip
+        return ck.moe(x, up, down, ids, weights, scale_gate_up=by)
+
+    with expect_error("F074", match="both weights have scales, or none"):
+        ck.op(one).program.specialise()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_quantised_layer_within_its_bound(covered: Covered) -> None:
+    for t, e, r in ((67, 3, 2), (1, 9, 1), (130, 2, 3)):
+        check(quantised, drawn(quantised, T=t, E=e, R=r, **WIDTHS), "gfx942")
+    covered("experts: quantised", "fp8_fnuz", "gfx942")
 
 
 def trained() -> Op:

@@ -9,7 +9,6 @@ from cklang.errors import error
 from cklang.families.gemm.key import (
     GROUP_KINDS,
     PARTS,
-    SEGMENTED,
     SEGMENTED_ROWS,
     Algorithm,
     ConvSpecial,
@@ -18,6 +17,7 @@ from cklang.families.gemm.key import (
     GemmKey,
     Layout,
     Pipeline,
+    ProductKind,
     Reduction,
     Scale,
     Signature,
@@ -146,7 +146,7 @@ def _choices(
         ("dtype_acc", s.dtype_acc, (accumulator(s.dtype_a, scaled=s.block_k > 0),)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
-        ("scales", s.block_k, _any_if(s.kind not in SEGMENTED, s.block_k, 0)),
+        ("scales", s.block_k, _any_if(s.kind not in _WITHOUT_SCALES, s.block_k, 0)),
         ("sparse", s.sparse, _both_if(row.sparse)),
         ("further results", more, _any_if(not conv, more, 0)),
         ("groups of columns", s.group, _any_if(s.sums == row.wave_groups == 1, s.group, 0)),
@@ -164,6 +164,10 @@ def _choices(
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
         ("transpose_c", a.transpose_c, _both_if(row.transposed and not s.sparse)),
     )
+
+
+_WITHOUT_SCALES = (ProductKind.SEGMENTED_PAIR, ProductKind.SEGMENTED_K)
+"""Kinds whose kernels take no scales of blocks."""
 
 
 def _both_if(condition: bool) -> tuple[bool, ...]:

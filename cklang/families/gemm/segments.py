@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from cklang.errors import error
 from cklang.families.gemm.key import DKind
@@ -14,17 +14,20 @@ from cklang.families.gemm.problem import (
     Matrix,
     Problem,
     ReadAccess,
+    ScaleAccess,
 )
 from cklang.families.gemm.summed_axes import step_along
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Computed, Read, View
 
 Side: TypeAlias = Matrix | ComputedMatrix
+_Side = TypeVar("_Side", View, Computed, View | Computed)
 
 
 def without_segments(kernel: FusedGemm) -> FusedGemm:
     """Return the product of one segment: its B, or all but the ends, has no axis of segments."""
-    one = replace(kernel, ends=None, b=_without_first(kernel.b))
+    scale = kernel.scale_b and replace(kernel.scale_b, view=_without_first(kernel.scale_b.view))
+    one = replace(kernel, ends=None, b=_without_first(kernel.b), scale_b=scale)
     if not kernel.has_segments_of_k:
         return one
     return replace(
@@ -36,7 +39,7 @@ def without_segments(kernel: FusedGemm) -> FusedGemm:
     )
 
 
-def _without_first(side: View | Computed) -> View | Computed:
+def _without_first(side: _Side) -> _Side:
     """Return an operand without the axis of segments."""
     if isinstance(side, View):
         return replace(side, perm=side.perm[1:])
@@ -54,8 +57,20 @@ def in_segments(
         b=_with_steps(problem.b, steps),
         e=_stored_by_rows(problem.e),
         d=tuple(replace(operand, batch=(operand.stride_m, 0)) for operand in problem.d),
+        scale_a=problem.scale_a and replace(problem.scale_a, batch=(problem.scale_a.stride, 0)),
+        scale_b=_scale_in_segments(problem, kernel, storage),
         ends=_ends(ends, storage),
     )
+
+
+def _scale_in_segments(
+    problem: Problem, kernel: FusedGemm, storage: Mapping[str, TensorLayout]
+) -> ScaleAccess | None:
+    """Return the scales of B, of which each segment has its own."""
+    if problem.scale_b is None or kernel.scale_b is None:
+        return None
+    view = kernel.scale_b.view
+    return replace(problem.scale_b, batch=(0, step_along(storage[view.value.name], view.perm[0])))
 
 
 def in_segments_of_k(

@@ -83,10 +83,9 @@ def _product(
     ]
     if kernel.op == "contract":
         return builder.apply(kernel.op, matrices, contraction)
-    if kernel.ends is not None:
-        return builder.append(kernel.op, *matrices, params[kernel.ends.value.name])
+    ends = () if kernel.ends is None else (params[kernel.ends.value.name],)
     if kernel.scale_a is None and kernel.scale_b is None:
-        return builder.append(kernel.op, *matrices)
+        return builder.append(kernel.op, *matrices, *ends)
     operands, blocks = list(matrices), []
     for matrix, scale in zip(matrices, (kernel.scale_a, kernel.scale_b), strict=True):
         blocks.append(() if scale is None else scale.block)
@@ -94,7 +93,7 @@ def _product(
             value, perm = params[scale.view.value.name], scale.view.perm
             own = tuple(1 if axis is None else value.type.shape[axis] for axis in perm[-2:])
             operands.append(spread(builder, value, perm, (*matrix.type.shape[:-2], *own)))
-    return builder.append("scaled_gemm", *operands, block_a=blocks[0], block_b=blocks[1])
+    return builder.append(kernel.op, *operands, *ends, block_a=blocks[0], block_b=blocks[1])
 
 
 def _stored(builder: Builder, params: Mapping[str, Value], side: View) -> Value:

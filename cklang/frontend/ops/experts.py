@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
 """``ck.moe_gate``: the experts of tokens, and their weights; ``ck.grouped_gemm``: products."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from cklang.dims import is_integer
+from cklang.errors import error
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
 from cklang.frontend.ops.arrays import as_array
 from cklang.frontend.ops.axes import read_flag
 from cklang.frontend.ops.gemm import widest
 from cklang.frontend.ops.order import read_count
+from cklang.frontend.ops.scaled import read_blocks, scaled_operands
 from cklang.frontend.ops.scatter import read_count_of
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -22,6 +25,7 @@ from cklang.ir.grouped import (
     GROUP_ORDER,
     GROUPED_GEMM,
     GROUPED_GEMM_K,
+    SCALED_GROUPED_GEMM,
     group_ends,
     group_order,
 )
@@ -30,7 +34,7 @@ from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
 from cklang.ir.reductions import MOST_AXES, ROW_DTYPES
-from cklang.types import Extent, f32
+from cklang.types import Extent, f32, i32
 
 __all__ = ["group_ids", "grouped_gemm", "moe_gate"]
 
@@ -161,14 +165,23 @@ def _number(name: str, value: object, most: int | None) -> int:
     return value
 
 
-def _grouped(x: Any, w: Any, ends: Any) -> Array:
-    arrays = tuple(map(as_array, (x, w, ends)))
-    return OPS[GROUPED_GEMM_K if arrays[1].ndim == 2 else GROUPED_GEMM].numpy(*arrays)
+def _grouped(
+    x: Any, w: Any, ends: Any, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any
+) -> Array:
+    rows, matrices, places = map(as_array, (x, w, ends))
+    if all(item is None for item in (scale_a, scale_b, block_a, block_b)):
+        op = GROUPED_GEMM_K if matrices.ndim == 2 else GROUPED_GEMM
+        return OPS[op].numpy(rows, matrices, places)
+    scales = [None if scale is None else as_array(scale) for scale in (scale_a, scale_b)]
+    shapes = [None if scale is None else scale.shape for scale in scales]
+    blocks = read_blocks((rows.shape, matrices.shape), shapes, (block_a, block_b), error)
+    factors = [scale for scale in scales if scale is not None]
+    return OPS[SCALED_GROUPED_GEMM].numpy(rows, matrices, *factors, places, **blocks)
 
 
 @function(
     f"{OPS[GROUPED_GEMM].doc}. With a matrix w[K, N] groups are along K, and the result has the "
-    "product of each, [G, M, N]",
+    "product of each, [G, M, N]. Scales are those of ck.gemm",
     eager=_grouped,
     example="""
     >>> x, w = np.ones((4, 2)), np.array([[[1.0], [1.0]], [[5.0], [5.0]]])
@@ -178,11 +191,23 @@ def _grouped(x: Any, w: Any, ends: Any) -> Array:
     [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
     """,
 )
-def grouped_gemm(scope: Scope, node: Located, x: Item, w: Item, ends: Item) -> Tensor:
+def grouped_gemm(
+    scope: Scope,
+    node: Located,
+    x: Item,
+    w: Item,
+    ends: Item,
+    *,
+    scale_a: Item = None,
+    scale_b: Item = None,
+    block_a: Item = None,
+    block_b: Item = None,
+) -> Tensor:
     """Multiply groups of rows of ``x`` [M, K], each by its matrix of ``w`` [G, K, N].
 
     Group ``g`` ends before row ``ends[g]``. With a matrix ``w`` [K, N] groups are along K, and each
-    has a product [M, N] of its own.
+    has a product [M, N] of its own. ``scale_a`` [M, K / 128] and ``scale_b`` [G, K / 128, N / 128]
+    scale blocks of K, as in ``ck.gemm``.
 
     Raises:
         CkTypeError: F066 for something else than such tensors, F048 for the dtypes, F045 for a
@@ -202,6 +227,9 @@ def grouped_gemm(scope: Scope, node: Located, x: Item, w: Item, ends: Item) -> T
         if not scope.unit.derived.same(one, other):
             shapes = ", ".join(emit.brackets(tensor.shape) for tensor in tensors)
             raise ValueError(f"the {what} of {shapes} differ: {one}, {other}", _LEGAL[GROUPED_GEMM])
+    if any(item is not None for item in (scale_a, scale_b, block_a, block_b)):
+        scales, blocks = (scale_a, scale_b), (block_a, block_b)
+        return _scaled_groups(scope, node, tensors, scales, blocks)
     a, b = widest(scope, node, (rows, matrices))
     rule = OPS[GROUPED_GEMM].dtype
     if rule.apply((a.dtype, b.dtype, places.dtype), {}) is None:
@@ -213,6 +241,28 @@ def grouped_gemm(scope: Scope, node: Located, x: Item, w: Item, ends: Item) -> T
     value = scope.unit.append(op, *operands, attrs={}, span=scope.span(node))
     groups = places.origins if along_k else ()
     return Tensor.plain(value, (*groups, rows.origins[0], matrices.origins[-1]))
+
+
+def _scaled_groups(
+    scope: Scope,
+    node: Located,
+    tensors: Sequence[Tensor],
+    scales: Sequence[Item],
+    blocks: Sequence[Item],
+) -> Tensor:
+    """Return the products of groups whose blocks along K have scales."""
+    rows, matrices, ends = tensors
+    legal = "legal: w[G, K, N], a scale of x for each row, ends of i32"
+    if len(matrices.shape) != 3 or ends.dtype != i32:
+        shapes = f"w is {matrices.type}, ends {ends.type}"
+        raise ValueError(f"{shapes}, and there are scales of blocks", legal)
+    operands, attrs = scaled_operands(scope, node, (rows, matrices), scales, blocks)
+    block = attrs["block_a"]
+    if isinstance(block, tuple) and block and block[0] != 1:
+        raise ValueError(f"blocks of x have {block[0]} rows, and groups begin at any row", legal)
+    values = [emit.materialise(scope, node, operand) for operand in (*operands, ends)]
+    value = scope.unit.append(SCALED_GROUPED_GEMM, *values, attrs=attrs, span=scope.span(node))
+    return Tensor.plain(value, (rows.origins[0], matrices.origins[-1]))
 
 
 def _ids_grouped(ids: Any, count: Any) -> tuple[Array, Array]:

@@ -92,13 +92,27 @@ def gemm(
     if sparse != "":
         raise scope.error("F059", node, got=f"{describe(sparse)} beside scales")
     matrices, origins = product(scope, node, a, b)
+    operands, attrs = scaled_operands(scope, node, matrices, scale_items, (block_a, block_b))
+    values = [emit.materialise(scope, node, operand) for operand in operands]
+    value = scope.unit.append("scaled_gemm", *values, attrs=attrs, span=scope.span(node))
+    return Tensor.plain(value, origins)
+
+
+def scaled_operands(
+    scope: Scope,
+    node: Located,
+    matrices: Sequence[Tensor],
+    scale_items: Sequence[Item],
+    block_items: Sequence[Item],
+) -> tuple[list[Tensor], dict[str, Attr]]:
+    """Return the matrices of a product and their scales, and the attributes block_a and block_b."""
     scales = [
         _scale(scope, node, *side) for side in zip(_SIDES, scale_items, matrices, strict=True)
     ]
     blocks = read_blocks(
         _shapes(*matrices),
         _shapes(*scales),
-        (block_a, block_b),
+        block_items,
         lambda code, **names: scope.error(code, node, **names),
     )
     operands = [matrix for matrix in (*matrices, *scales) if matrix is not None]
@@ -108,10 +122,7 @@ def gemm(
         names = {"a": dtypes[0], "b": f"{dtypes[1]} with scales {', '.join(map(str, dtypes[2:]))}"}
         advice = "cast the scales: s.to(ck.f32)"
         raise scope.error("F048", node, **names, want=text, advice=advice)
-    values = [emit.materialise(scope, node, operand) for operand in operands]
-    attrs: dict[str, Attr] = dict(blocks)
-    value = scope.unit.append("scaled_gemm", *values, attrs=attrs, span=scope.span(node))
-    return Tensor.plain(value, origins)
+    return operands, dict(blocks)
 
 
 def _scale(scope: Scope, node: Located, side: str, scale: Item, matrix: Tensor) -> Tensor | None:

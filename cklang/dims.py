@@ -229,8 +229,10 @@ def _quotient(extent: object, size: object) -> Any:
         return NotImplemented
     if size == 1:
         return extent
-    if isinstance(size, Dim):
-        return _over_dims(extent, size)
+    return _over_dims(extent, size) if isinstance(size, Dim) else _over_number(extent, size)
+
+
+def _over_number(extent: Extent, size: int) -> Extent:
     terms = _terms(extent)
     even = {monomial: factor // size for monomial, factor in terms.items() if not factor % size}
     # A number is taken out but for its remainder, so that (K + 5)//2 is (K + 1)//2 + 2.
@@ -247,24 +249,21 @@ def _quotient(extent: object, size: object) -> Any:
 
 def _over_dims(extent: Extent, size: Dim) -> Extent:
     """Return ``extent // size`` without the factors that all products of both share."""
-    if extent == size:
-        return 1
+    if extent in (size, 0):
+        return int(extent == size)
     if isinstance(extent, Quotient):
         within: Extent = extent.of // (extent.size * size)
         return within
     above, below = _terms(extent), _terms(size)
-    shared = reduce(operator.and_, (Counter(monomial) for monomial in (*above, *below)))
-    for dim in shared.elements():
-        above, below = ({_without(each, dim): n for each, n in t.items()} for t in (above, below))
-    extent, over = _simplest(above), _simplest(below)
-    if isinstance(over, int) or shared:
-        return extent // over
-    return 0 if extent == 0 else _named_quotient(extent, size)
+    shared = reduce(operator.and_, map(Counter, (*above, *below)))
+    if not shared:
+        return _named_quotient(extent, size)
+    rest: Extent = _simplest(_divided(above, shared)) // _simplest(_divided(below, shared))
+    return rest
 
 
-def _without(monomial: Monomial, dim: Dim) -> Monomial:
-    at = monomial.index(dim)
-    return monomial[:at] + monomial[at + 1 :]
+def _divided(terms: _Terms, factors: Counter[Dim]) -> _Terms:
+    return {tuple((Counter(dims) - factors).elements()): count for dims, count in terms.items()}
 
 
 def _named_quotient(of: Extent, size: Extent) -> Quotient:

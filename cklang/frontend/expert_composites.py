@@ -68,8 +68,9 @@ def moe(
     order, ends = ck.group_ids(ck.reshape(ids, (-1,)), w_down.shape[0])
     rows = order // ids.shape[1]
     up_t, down_t = ck.swapaxes(w_gate_up, 1, 2), ck.swapaxes(w_down, 1, 2)
-    assert (scale_gate_up is None) == (scale_down is None), "both weights have scales, or none"
-    if scale_gate_up is None:
+    has_scales = scale_gate_up is not None
+    assert has_scales == (scale_down is not None), "both weights have scales, or none"  # noqa: S101
+    if not has_scales:
         sums = ck.grouped_gemm(ck.take(x, rows), up_t, ends)
         gate, up = sums[:, :size], sums[:, size:]
     else:
@@ -80,7 +81,7 @@ def moe(
         sums = ck.reshape(ck.cast(sums, x.dtype), (rows.shape[0], 2 * (size // block), block))
         gate, up = sums[:, : size // block], sums[:, size // block :]
     hidden = ck.silu(gate) * up if activation is None else activation(gate, up)
-    if scale_down is None:
+    if not has_scales:
         result = ck.grouped_gemm(ck.cast(hidden, w_down.dtype), down_t, ends)
     else:
         codes, of_blocks = quantise(hidden, w_down.dtype)

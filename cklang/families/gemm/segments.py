@@ -66,7 +66,7 @@ def in_segments(
 def _scale_in_segments(
     problem: Problem, kernel: FusedGemm, storage: Mapping[str, TensorLayout]
 ) -> ScaleAccess | None:
-    """Return the scales of B, of which each segment has its own."""
+    """Return the scales of B: each segment has its own."""
     if problem.scale_b is None or kernel.scale_b is None:
         return None
     view = kernel.scale_b.view

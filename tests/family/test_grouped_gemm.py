@@ -22,7 +22,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from cklang.selection.rules import violations
-from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, on_gpu, pipelined
+from tests.support.algorithms import DEEP, EIGHT_BITS, NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
 from tests.support.errors import expect_error
@@ -93,6 +93,14 @@ def scaled(
 
 
 @ck.op
+def integers(
+    x: ck.f16[T, K], w: ck.i4[G, N, K], b: ck.f32[G, N, K / 64], ends: ck.i32[G]
+) -> ck.f16[T, N]:
+    """Weights as they are mostly quantised, in tiles of one block along K."""
+    return ck.grouped_gemm(x, w.mT, ends, scale_b=b.mT)
+
+
+@ck.op
 def powers(
     x: ck.fp4[T, K], w: ck.fp4[G, N, K], by: ck.e8m0[T, K / 32], b: ck.e8m0[G, N, K / 32],
     ends: ck.i32[G], bias: ck.f32[N],
@@ -118,8 +126,8 @@ def contiguous(
     return ck.tanh(sums).to(ck.bf16).transpose(1, 0, 2), sums
 
 
-OPS = (plain, residual, gated, combined, widened, several, scaled, powers)
-SCALED = (scaled, powers)
+OPS = (plain, residual, gated, combined, widened, several, scaled, powers, integers)
+SCALED = (scaled, powers, integers)
 ALONG_K = (summed, contiguous)
 
 
@@ -138,8 +146,8 @@ def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Any]
             args.append(random.integers(-9, 10, shape).astype(np.int8))
         elif param.type.dtype is ck.e8m0:
             args.append(random.integers(120, 134, shape).astype(np.uint8).view(dtype))
-        elif param.type.dtype is ck.fp4:
-            args.append(ck.pack((random.standard_normal(shape) * 2).astype(dtype)))
+        elif param.type.dtype in (ck.fp4, ck.i4):
+            args.append(ck.pack((random.standard_normal(shape) * 2).round().astype(dtype)))
         else:
             args.append((random.standard_normal(shape) / 2).astype(dtype))
     return args
@@ -320,6 +328,11 @@ CASES = {
         replace(EIGHT_BITS, tile=(64, 64, 32), vector_a=8, vector_b=8, vector_e=1),
         1,
     ),
+    "integers": (
+        integers,
+        replace(WIDE, tile=(64, 128, 64), warp_tile=DEEP, vector_b=32, vector_e=1),
+        1,
+    ),
     "powers": (
         powers,
         replace(EIGHT_BITS, tile=(64, 64, 128), warp_tile=(16, 16, 128), vector_e=1, vector_d=(1,)),
@@ -340,6 +353,7 @@ CASES = {
         ("combined", "gfx90a"),
         ("scaled", "gfx942"),
         ("powers", "gfx950"),
+        ("integers", "gfx942"),
         ("summed", "gfx942"),
         ("contiguous", "gfx950"),
     ],

@@ -79,9 +79,11 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     static constexpr index_t tiles_per_block = block_k / Shape::kK;
 
     /// Whether a tile is one block of K: the products of each warp tile are scaled and added to the sums
-    /// while the next one is multiplied, so that one set of sums is enough.
-    static constexpr bool adds_at_once = !is_mx && tiles_per_block == 1 &&
-                                         !requires { BlockGemm::repeat_k; };
+    /// while the next one is multiplied, so that one set of sums is enough. Elements that CK Tile
+    /// converts on their way to registers are its own to read.
+    static constexpr bool adds_at_once =
+        !is_mx && tiles_per_block == 1 && !requires { BlockGemm::repeat_k; } &&
+        std::is_same_v<typename Pipeline::BDataType, typename BlockGemm::WarpGemm::BDataType>;
 
     static_assert(is_mx || (block_k > 0 && block_k % Shape::kK == 0)); // fp4 needs no scales
 

@@ -126,13 +126,13 @@ def volumes(
 @settings(max_examples=25, deadline=None)
 @given(
     space=st.tuples(st.integers(2, 4), st.integers(3, 12), st.integers(1, 70)),
-    vector=st.sampled_from([2, 4, 8]),
-    rows=st.sampled_from([1, 2, 4]),
+    tile=st.sampled_from([(2, 1), (4, 2), (8, 4)]),
     blocks=st.integers(1, 3),
 )
 def test_features_share_pixels(
-    space: tuple[int, int, int], vector: int, rows: int, blocks: int
+    space: tuple[int, int, int], tile: tuple[int, int], blocks: int
 ) -> None:
+    vector, rows = tile
     (d, h, w), k = space, 2 * vector * blocks
     arrays = (
         image(0, "f2", 2, 6, d, h, w),
@@ -281,6 +281,42 @@ def test_what_no_window_kernel_takes_is_pooled_along_each_axis() -> None:
     assert [launch.key.family for launch in launches(with_zeros)] == ["rowwise", "rowwise"]
 
 
+@ck.op
+def deep(x: ck.f32[N, C, D, H, W]) -> ck.f32[N, C, D // 2 + 1, H, W - 1]:
+    return ck.avg_pool(x, (4, 1, 2), (2, 1, 1), (2, 0, 0), layout="ncdhw", count_include_pad=False)
+
+
+@ck.op
+def largest(x: ck.f16[N, D, H, W, C], b: ck.f16[C, D - 2]) -> ck.f16[N, D - 2, H - 1, W, C]:
+    y = ck.max_pool(x, (3, 2, 1), stride=1, padding=(1, 0, 0), dilation=(2, 1, 1))
+    return y + b.T[:, None, None, :]
+
+
+@ck.op
+def dilated(x: ck.f32[N, D, H, W, 6], w: ck.f32[6, 3, 2, 1, 1]) -> ck.f32[N, D, H - 1, W, 6]:
+    return ck.conv(x, w, padding=(2, 0, 0), dilation=(2, 1, 1), groups=6)
+
+
+@pytest.mark.usefixtures("compiler")
+@settings(max_examples=25, deadline=None)
+@given(
+    space=st.tuples(st.integers(4, 9), st.integers(2, 6), st.integers(2, 40)),
+    sizes=st.sampled_from([(2, 2), (4, 1)]),
+)
+def test_planes_share_what_they_read(space: tuple[int, int, int], sizes: tuple[int, int]) -> None:
+    planes, rows = sizes
+    tile = replace(PIXELS, planes=planes, rows=rows, threads=256)
+    calls = [
+        (deep, [image(0, "f4", 2, 3, *space)]),
+        (largest, [image(0, "f2", 2, *space, 5), image(1, "f2", 5, space[0] - 2)]),
+        (dilated, [image(0, "f4", 2, *space, 6), image(1, "f4", 6, 3, 2, 1, 1)]),
+    ]
+    for op, arrays in calls:
+        own = op.using(tile)
+        check(own, tuple(arrays))
+        assert key_of_last(own).algorithm.planes == planes
+
+
 # --- choices
 
 
@@ -312,6 +348,7 @@ def test_rules_of_algorithms() -> None:
     assert rejected(features, neighbours=False, channels=3, features=24) == []
     assert rejected(features, neighbours=False, features=12) == ["window-vector"]
     assert rejected(features, neighbours=False, features=8, window=(3, 5, 7)) == ["window-weights"]
+    assert rejected(replace(SMALL, planes=2)) == ["window-planes"]
     assert rejected(replace(features, rows=8), neighbours=False, features=8) == ["window-code"]
     assert rejected(replace(SMALL, vector=8), dtype_a=f32, dtype_e=f32) == ["window-vector"]
     assert rejected(replace(SMALL, rows=16, columns=8)) == ["window-code"]

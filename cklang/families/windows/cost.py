@@ -116,7 +116,7 @@ class WindowCost:
         a, s, spec = key.algorithm, key.signature, self._spec
         x = p.extents
         vectors = max(1, x.groups * x.features // a.vector)
-        planes = x.images * x.output[0]
+        planes = x.images * math.ceil(x.output[0] / a.planes)
         together = block_of(s, a, vectors)
         tiles = math.ceil(x.output[2] / a.columns) * math.ceil(x.output[1] / a.rows)
         groups = math.ceil(tiles * together / a.threads) * math.ceil(vectors / together) * planes
@@ -168,7 +168,12 @@ class WindowCost:
         edge = 0 if s.neighbours else _LINE // s.dtype_a.bytes
         wide = read_places(columns, s.stride[2], s.window[2], s.dilation[2]) + edge
         high = read_places(rows, s.stride[1], s.window[1], s.dilation[1])
+        deep = read_places(a.planes, s.stride[0], s.window[0], s.dilation[0]) / a.planes
         again = max(1.0, wide * high / (columns * rows * s.stride[1] * s.stride[2]))
+        if (
+            s.window[0] > 1
+        ):  # planes that follow are far; a plane's edges are near, in part in the L2
+            again = (1 + again) / 2 * max(1.0, deep / s.stride[0])
         c = fitted(self._spec).constants
         if p.bytes <= self._spec.l2_bytes * self._spec.chiplets:
             rate = c.l2 * _BYTES_PER_MICROSECOND

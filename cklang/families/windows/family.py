@@ -71,6 +71,7 @@ def lower_windows(key: WindowKey, functions: Functions) -> KernelSource:
         vector=a.vector,
         columns=a.columns,
         rows=a.rows,
+        planes=a.planes,
         threads=a.threads,
         neighbours=flag(s.neighbours),
         chiplets=arch(key.arch).chiplets,
@@ -222,12 +223,13 @@ class Windows(Family[FusedConv | FusedPool, WindowSignature, WindowAlgorithm, Wi
         """Return an algorithm as one line of text."""
         a = algorithm
         return (
-            f"threads of {a.columns}x{a.rows} pixels of {a.vector} channels, {a.threads} together"
+            f"threads of {a.columns}x{a.rows}x{a.planes} pixels of {a.vector} channels, "
+            f"{a.threads} together"
         )
 
     def candidate_words(self, algorithm: WindowAlgorithm) -> str:
         """Return all choices."""
-        return f"{algorithm.vector}x{algorithm.columns}x{algorithm.rows}"
+        return f"{algorithm.vector}x{algorithm.columns}x{algorithm.rows}x{algorithm.planes}"
 
     def operands(self, problem: WindowProblem, key: WindowKey, functions: Functions) -> Operands:
         """Return memory of small numbers for every tensor."""

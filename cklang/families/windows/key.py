@@ -78,7 +78,7 @@ class WindowSignature:
         """Return what the label of a kernel says of it."""
         a = algorithm
         window = "x".join(map(str, self.window))
-        tile = f"{a.vector}x{a.columns}x{a.rows}"
+        tile = f"{a.vector}x{a.columns}x{a.rows}" + (f"x{a.planes}" if a.planes > 1 else "")
         types = (self.dtype_a.name, self.dtype_e.name)
         return [self.family, self.how.value, *types, window, f"d{len(self.d)}", tile]
 
@@ -100,15 +100,17 @@ class WindowAlgorithm:
     """Pixels along y."""
     threads: int = 256
     """Threads of a workgroup."""
+    planes: int = 1
+    """Pixels along z."""
 
     def __post_init__(self) -> None:
-        for name in ("vector", "columns", "rows", "threads"):
+        for name in ("vector", "columns", "rows", "threads", "planes"):
             require_integer(name, getattr(self, name))
 
     @property
     def pixels(self) -> int:
         """The pixels of a thread."""
-        return self.columns * self.rows
+        return self.columns * self.rows * self.planes
 
 
 WindowKey: TypeAlias = Key[WindowSignature, WindowAlgorithm]

@@ -133,7 +133,7 @@ class WindowProblem:
 def _operand(read: ConvRead) -> WindowOperand:
     *pixels, group, feature = read.strides
     return WindowOperand(
-        dtype=read.dtype, contiguous=(feature or group) == 1, common=not any(pixels[2:])
+        dtype=read.dtype, contiguous=(feature or group) == 1, common=not any(pixels[1:])
     )
 
 

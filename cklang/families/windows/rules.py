@@ -24,6 +24,10 @@ _READ: tuple[DType, ...] = (*_FLOATS, i32, i8, bool_)
 _MOST_LOADS = 200
 """Loads of a thread at most: the kernel has an instruction for each."""
 
+_LOADS_OF_PLANES = 110
+"""The same of a thread with several planes: after more, the lines that neighbouring threads share
+have left the L1, by the clock."""
+
 _MOST_PRODUCTS = 4096
 """Products of a thread at most, for the same reason."""
 
@@ -43,6 +47,7 @@ _VECTORS = (1, 2, 4, 8)
 _COLUMNS = (1, 2, 4, 8)
 _ROWS = (1, 2, 4, 7, 8, 16)
 _THREADS = (64, 256)
+_PLANES = (1, 2, 4)
 
 RULES = RuleSet(placeholder=WindowAlgorithm(vector=1, columns=1, rows=1))
 """The rules of windows over images."""
@@ -50,9 +55,10 @@ RULES = RuleSet(placeholder=WindowAlgorithm(vector=1, columns=1, rows=1))
 
 def loads_of(a: WindowAlgorithm, s: WindowSignature) -> int:
     """Return how many vectors of pixels a thread loads."""
-    (_, sy, sx), (_, dy, dx), (z, y, x) = s.stride, s.dilation, s.window
+    (sz, sy, sx), (dz, dy, dx), (z, y, x) = s.stride, s.dilation, s.window
+    planes = read_places(a.planes, sz, z, dz)
     rows, columns = read_places(a.rows, sy, y, dy), read_places(a.columns, sx, x, dx)
-    return rows * columns * z * s.channels
+    return rows * columns * planes * s.channels
 
 
 def registers_of(a: WindowAlgorithm, s: WindowSignature) -> int:
@@ -77,7 +83,8 @@ def unrolled_of(a: WindowAlgorithm, s: WindowSignature) -> int:
 
 def loads_at_once(a: WindowAlgorithm, s: WindowSignature) -> int:
     """Return how many vectors of pixels the code loads without a loop."""
-    return loads_of(a, s) * unrolled_of(a, s) // (s.window[0] * s.channels)
+    loads = loads_of(a, s)
+    return loads // (s.window[0] * s.channels) if has_features(a, s) else loads
 
 
 @RULES.algorithm("window-types", "windows are of floats of 16 or 32 bits", reads=())
@@ -128,18 +135,29 @@ def _columns(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violati
 
 
 @RULES.algorithm(
+    "window-planes",
+    "planes share what they read where windows have several, but not in a loop over these",
+    reads=("vector", "planes"),
+)
+def _planes(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    most = 1 if has_features(a, s) or s.window[0] == 1 else max(_PLANES)
+    return at_most("the planes of a thread", a.planes, most)
+
+
+@RULES.algorithm(
     "window-code",
     "a kernel has an instruction for each load and product of a thread",
-    reads=("vector", "columns", "rows"),
+    reads=("vector", "columns", "rows", "planes"),
 )
 def _code(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
     if a.pixels == a.vector == 1:
         return None
     products = math.prod(s.window[1:]) * unrolled_of(a, s) * a.pixels * a.vector
+    loads = _MOST_LOADS if a.planes == 1 else _LOADS_OF_PLANES
     rows = _ROWS_OF_FEATURES if has_features(a, s) else max(_ROWS)
     return (
         at_most("the rows of a thread", a.rows, rows)
-        or at_most("the loads of a thread", loads_at_once(a, s), _MOST_LOADS)
+        or at_most("the loads of a thread", loads_at_once(a, s), loads)
         or at_most("the products of a thread", products, _MOST_PRODUCTS)
         or at_most("the registers of a thread", registers_of(a, s), _REGISTERS)
     )
@@ -182,7 +200,13 @@ def _reach(p: WindowProblem, _a: WindowAlgorithm, _spec: ArchSpec) -> Violation 
 
 GRID = independent(
     WindowAlgorithm,
-    {"vector": _VECTORS, "columns": _COLUMNS, "rows": _ROWS, "threads": _THREADS},
+    {
+        "vector": _VECTORS,
+        "columns": _COLUMNS,
+        "rows": _ROWS,
+        "threads": _THREADS,
+        "planes": _PLANES,
+    },
     RULES,
 )
 """All algorithms."""

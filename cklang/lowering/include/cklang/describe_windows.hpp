@@ -13,7 +13,7 @@ struct WindowShape
 {
     int64_t threads;
     int64_t vector; // channels of a thread
-    int64_t columns, rows;
+    int64_t columns, rows, planes;
     int64_t block; // vectors of channels of a workgroup at most; 0: one channel
     int64_t a_bytes, e_bytes, d_bytes[CK_GEMM_MAX_OPERANDS + 1]; // of an element
 };
@@ -33,7 +33,7 @@ class DescribeWindows
         if(launch.refusal)
             return;
         static_assert(sizeof(args) <= CK_GEMM_MAX_KERNARG);
-        launch.grid[0]  = static_cast<uint32_t>(p_.n * p_.out[0] * args.blocks * args.parts);
+        launch.grid[0]  = static_cast<uint32_t>(p_.n * deep() * args.blocks * args.parts);
         launch.block[0] = static_cast<uint32_t>(shape_.threads);
         launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
         launch.lds_bytes                  = 0;
@@ -46,6 +46,8 @@ class DescribeWindows
     static constexpr int64_t most = INT32_MAX;
 
     static int64_t over(int64_t a, int64_t b) { return (a - 1) / b + 1; }
+
+    int64_t deep() const { return over(p_.out[0], shape_.planes); }
 
     const char* fill(ck_window_args& args) const
     {
@@ -91,7 +93,7 @@ class DescribeWindows
         args.blocks = static_cast<int32_t>(over(vectors, args.block));
         args.parts  = static_cast<int32_t>(
             over(int64_t{args.across} * args.down * args.block, shape_.threads));
-        if(p_.n * p_.out[0] * args.blocks > most / args.parts)
+        if(p_.n * deep() * args.blocks > most / args.parts)
             return "there are more workgroups than a grid has";
         return nullptr;
     }

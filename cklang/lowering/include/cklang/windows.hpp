@@ -28,13 +28,14 @@ struct Window
     static constexpr int taps = z * y * x * c;
 };
 
-/// The tile of a thread: channels, pixels along x and along y; the threads of a workgroup, and the chiplets
+/// The tile of a thread: channels, pixels along x, y and z; the threads of a workgroup, and the chiplets
 /// that take workgroups in turn.
-template <int vector_, int columns_, int rows_, int threads_, bool channels_, uint32_t chiplets_>
+template <int vector_, int columns_, int rows_, int planes_, int threads_, bool channels_, uint32_t chiplets_>
 struct WindowTile
 {
     static constexpr uint32_t chiplets = chiplets_;
-    static constexpr int vector = vector_, columns = columns_, rows = rows_, threads = threads_;
+    static constexpr int vector = vector_, columns = columns_, rows = rows_;
+    static constexpr int planes = planes_, threads = threads_;
     static constexpr bool channels = channels_; // whether neighbouring threads have neighbouring channels
 };
 
@@ -66,8 +67,9 @@ struct WindowKernel
     __attribute__((always_inline)) CK_TILE_DEVICE static void run(const ck_window_args& p)
     {
         const uint32_t group = workgroup(), rest = group / p.parts;
-        const uint32_t block = rest % p.blocks, planes = rest / p.blocks;
-        const uint32_t z = planes % p.out[0], image = planes / p.out[0];
+        const uint32_t block = rest % p.blocks, layers = rest / p.blocks;
+        const uint32_t deep  = (p.out[0] - 1) / Tile::planes + 1;
+        const uint32_t z = layers % deep * Tile::planes, image = layers / deep;
         uint32_t place = group % p.parts * threads + threadIdx.x, local = 0, first = block * vector;
         if constexpr(Tile::channels)
         {
@@ -81,7 +83,7 @@ struct WindowKernel
         if(first >= static_cast<uint32_t>(p.channels) || place >= static_cast<uint32_t>(p.across * p.down))
             return;
         const int x = place % p.across * Tile::columns, y = place / p.across * Tile::rows;
-        Vector sums[Tile::rows][Tile::columns];
+        Sums sums;
         add(sums, p, weights, image, z, y, x, first);
         if constexpr(how == Windowed::mean || how == Windowed::inside)
             divide(sums, p, z, y, x);
@@ -89,9 +91,12 @@ struct WindowKernel
     }
 
     private:
+    using Sums = Vector[Tile::planes][Tile::rows][Tile::columns];
+
     static constexpr uint32_t beyond = CK_WINDOW_REACH;
     static constexpr int block_most  = 128 / static_cast<int>(sizeof(A)) / vector;
     static constexpr int width       = (Tile::columns - 1) * Window::sx + (Window::x - 1) * Window::dx + 1;
+    static constexpr int depth       = (Tile::planes - 1) * Window::sz + (Window::z - 1) * Window::dz + 1;
     static constexpr int height      = (Tile::rows - 1) * Window::sy + (Window::y - 1) * Window::dy + 1;
 
     /// The number of this workgroup, by which neighbours are on one chiplet: they read the same pixels.
@@ -115,8 +120,10 @@ struct WindowKernel
 
     struct Weights
     {
-        static constexpr int pitch = (block_most + 1) * vector;
+        static constexpr int pitch   = (block_most + 1) * vector;
+        static constexpr bool is_one = !Tile::channels && vector == 1; // which has all its weights at once
         const float* column;
+        float scalars[is_one ? Window::taps : 1];
         const B* features[vector];
 
         CK_TILE_DEVICE void fill(const ck_window_args& p, uint32_t block, uint32_t local)
@@ -128,11 +135,8 @@ struct WindowKernel
                 for(uint32_t i = threadIdx.x; i < many * Window::taps; i += threads)
                 {
                     const uint32_t channel = i / Window::taps, tap = i % Window::taps;
-                    const uint32_t c = tap % Window::c, x = tap / Window::c % Window::x;
-                    const uint32_t rest = tap / (Window::c * Window::x);
-                    const uint32_t y = rest % Window::y, z = rest / Window::y;
                     if(begin + channel < static_cast<uint32_t>(p.channels))
-                        shared[tap * pitch + channel] = load(p, of_channel(p, begin + channel), z, y, x, c);
+                        shared[tap * pitch + channel] = load(p, of_channel(p, begin + channel), tap);
                 }
                 __syncthreads();
                 column = shared + local * vector;
@@ -142,6 +146,10 @@ struct WindowKernel
 #pragma unroll
                 for(int v = 0; v < vector; ++v)
                     features[v] = of_channel(p, block * vector + v);
+                if constexpr(is_one)
+#pragma unroll
+                    for(int tap = 0; tap < Window::taps; ++tap)
+                        scalars[tap] = load(p, features[0], tap);
             }
         }
 
@@ -150,6 +158,8 @@ struct WindowKernel
             const int tap = ((z * Window::y + y) * Window::x + x) * Window::c + c;
             if constexpr(Tile::channels)
                 return *reinterpret_cast<const Vector*>(column + tap * pitch);
+            if constexpr(is_one)
+                return scalars[tap];
             Vector result;
 #pragma unroll
             for(int v = 0; v < vector; ++v)
@@ -162,6 +172,13 @@ struct WindowKernel
         {
             return static_cast<const B*>(p.b) + static_cast<int>(channel / Window::k) * p.b_step[0] +
                    static_cast<int>(channel % Window::k) * p.b_step[1];
+        }
+
+        CK_TILE_DEVICE static float load(const ck_window_args& p, const B* channel, uint32_t tap)
+        {
+            const uint32_t c = tap % Window::c, x = tap / Window::c % Window::x;
+            const uint32_t rest = tap / (Window::c * Window::x);
+            return load(p, channel, rest / Window::y, rest % Window::y, x, c);
         }
 
         /// The weight of a tap; its place is in bytes so that a scalar load adds it to the address.
@@ -203,7 +220,7 @@ struct WindowKernel
         return ck_tile::amd_buffer_load_impl<T, count>(buffer, at, 0);
     }
 
-    CK_TILE_DEVICE static void add(Vector (&sums)[Tile::rows][Tile::columns],
+    CK_TILE_DEVICE static void add(Sums& sums,
                                    const ck_window_args& p,
                                    const Weights& weights,
                                    uint32_t image,
@@ -221,12 +238,17 @@ struct WindowKernel
         for(int i = 0; i < width; ++i)
             columns[i] = along(x * Window::sx - p.before[2] + i, p.in[2], p.a_step[2], sizeof(A));
 #pragma unroll
-        for(int i = 0; i < Tile::rows * Tile::columns; ++i)
-            sums[i / Tile::columns][i % Tile::columns] = none;
-#pragma unroll unrolled(Window::z)
-        for(int kz = 0; kz < Window::z; ++kz)
+        for(int i = 0; i < pixels_of_thread; ++i)
+            at_place(sums, i) = none;
+        // Places along z: all that the planes of a thread read, or those of the one plane.
+        constexpr bool is_one = Tile::planes == 1;
+#pragma unroll unrolled(is_one ? Window::z : depth)
+        for(int i = 0; i < (is_one ? Window::z : depth); ++i)
         {
-            int plane = z * Window::sz - p.before[0] + kz * Window::dz;
+            const int deep = is_one ? i * Window::dz : i;
+            if(!is_one && !is_read(deep, Tile::planes, Window::sz, Window::z, Window::dz))
+                continue;
+            int plane = z * Window::sz - p.before[0] + deep;
             if constexpr(limits)
                 plane = ck_tile::max(0, ck_tile::min(plane, p.in[0] - 1));
             else if(static_cast<uint32_t>(plane) >= static_cast<uint32_t>(p.in[0]))
@@ -237,7 +259,7 @@ struct WindowKernel
                 const uint32_t begin = (group + plane * p.a_step[0] + c * p.a_step[4]) * sizeof(A);
                 ck_tile::static_for<0, height, 1>{}([&](auto row) {
                     if constexpr(is_read(row, Tile::rows, Window::sy, Window::y, Window::dy))
-                        add_row<row>(sums, p, weights, buffer, begin, y, columns, kz, c);
+                        add_row<row>(sums, p, weights, buffer, begin, y, columns, deep, c);
                 });
             }
         }
@@ -245,14 +267,14 @@ struct WindowKernel
 
     /// Add a row of pixels to the sums of the windows that have it.
     template <int row>
-    CK_TILE_DEVICE static void add_row(Vector (&sums)[Tile::rows][Tile::columns],
+    CK_TILE_DEVICE static void add_row(Sums& sums,
                                        const ck_window_args& p,
                                        const Weights& weights,
                                        ck_tile::int32x4_t buffer,
                                        uint32_t begin,
                                        int y,
                                        const uint32_t (&columns)[width],
-                                       int kz,
+                                       int deep,
                                        int c)
     {
         begin += along(y * Window::sy - p.before[1] + row, p.in[1], p.a_step[1], sizeof(A));
@@ -269,10 +291,14 @@ struct WindowKernel
             }
         });
 #pragma unroll
-        for(int ky = 0; ky < Window::y; ++ky)
+        for(int i = 0; i < Tile::planes * Window::y; ++i)
         {
+            const int own = i / Window::y, ky = i % Window::y;
+            const int kz = (deep - own * Window::sz) / Window::dz;
             const int of = row - ky * Window::dy;
             if(of < 0 || of % Window::sy || of / Window::sy >= Tile::rows)
+                continue;
+            if(Tile::planes > 1 && (deep < own * Window::sz || (deep - own * Window::sz) % Window::dz || kz >= Window::z))
                 continue;
 #pragma unroll
             for(int kx = 0; kx < Window::x; ++kx)
@@ -281,10 +307,10 @@ struct WindowKernel
                 if constexpr(how == Windowed::products)
                     weight = weights.of_tap(p, kz, ky, kx, c);
 #pragma unroll
-                for(int i = 0; i < Tile::columns; ++i)
+                for(int column = 0; column < Tile::columns; ++column)
                 {
-                    Vector& sum       = sums[of / Window::sy][i];
-                    const Vector mine = pixels[i * Window::sx + kx * Window::dx];
+                    Vector& sum       = sums[own][of / Window::sy][column];
+                    const Vector mine = pixels[column * Window::sx + kx * Window::dx];
                     if constexpr(how == Windowed::products)
                         sum = __builtin_elementwise_fma(mine, weight, sum);
                     else if constexpr(how == Windowed::largest)
@@ -297,19 +323,29 @@ struct WindowKernel
     }
 
     CK_TILE_DEVICE static void
-    divide(Vector (&sums)[Tile::rows][Tile::columns], const ck_window_args& p, int z, int y, int x)
+    divide(Sums& sums, const ck_window_args& p, int z, int y, int x)
     {
 #pragma unroll
-        for(int i = 0; i < Tile::rows * Tile::columns; ++i)
+        for(int i = 0; i < pixels_of_thread; ++i)
         {
-            const int row = i / Tile::columns, column = i % Tile::columns;
+            const int column = i % Tile::columns, row = i / Tile::columns % Tile::rows;
+            const int plane = i / (Tile::columns * Tile::rows);
             float count = Window::z * Window::y * Window::x;
             if constexpr(how == Windowed::inside)
-                count = float(inside(z * Window::sz - p.before[0], Window::z, p.in[0]) *
+                count = float(inside((z + plane) * Window::sz - p.before[0], Window::z, p.in[0]) *
                               inside((y + row) * Window::sy - p.before[1], Window::y, p.in[1]) *
                               inside((x + column) * Window::sx - p.before[2], Window::x, p.in[2]));
-            sums[row][column] *= 1.f / count;
+            sums[plane][row][column] *= 1.f / count;
         }
+    }
+
+    static constexpr int pixels_of_thread = Tile::planes * Tile::rows * Tile::columns;
+
+    template <typename S>
+    CK_TILE_DEVICE static auto& at_place(S& sums, int place)
+    {
+        constexpr int of_plane = Tile::rows * Tile::columns;
+        return sums[place / of_plane][place % of_plane / Tile::columns][place % Tile::columns];
     }
 
     /// How many places of a window are an image's.
@@ -319,7 +355,7 @@ struct WindowKernel
     }
 
     template <std::size_t... i>
-    CK_TILE_DEVICE static void store(const Vector (&sums)[Tile::rows][Tile::columns],
+    CK_TILE_DEVICE static void store(const Sums& sums,
                                      const ck_window_args& p,
                                      uint32_t image,
                                      int z,
@@ -332,19 +368,21 @@ struct WindowKernel
             static_cast<E*>(p.e) + image * p.e_image, p.e_bytes);
         const auto reads = ck_tile::make_tuple(Read<Ds>(p, i, image, z, channel)...);
 #pragma unroll
-        for(int place = 0; place < Tile::rows * Tile::columns; ++place)
+        for(int place = 0; place < pixels_of_thread; ++place)
         {
-            const int row = y + place / Tile::columns, column = x + place % Tile::columns;
-            const Vector sum = sums[place / Tile::columns][place % Tile::columns];
-            const bool there = row < p.out[1] && column < p.out[2];
+            const int plane  = place / (Tile::rows * Tile::columns);
+            const int row    = y + place / Tile::columns % Tile::rows;
+            const int column = x + place % Tile::columns;
+            const Vector sum = at_place(sums, place);
+            const bool there = z + plane < p.out[0] && row < p.out[1] && column < p.out[2];
             ck_tile::thread_buffer<E, vector> result;
             const auto operands = ck_tile::make_tuple(
-                reads[ck_tile::number<i>{}].at(p.d_step[i], row, column, there)...);
+                reads[ck_tile::number<i>{}].at(p.d_step[i], plane, row, column, there)...);
             ck_tile::static_for<0, vector, 1>{}([&](auto v) {
                 result(v) = narrow<E>(
                     Function{}(sum[v.value], widen(operands[ck_tile::number<i>{}][v])...));
             });
-            const uint32_t at = offset(p.e_step, z, channel) + row * p.e_step[1] + column * p.e_step[2];
+            const uint32_t at = offset(p.e_step, z + plane, channel) + row * p.e_step[1] + column * p.e_step[2];
             ck_tile::static_for<0, vector, wide>{}([&](auto v) {
                 ck_tile::thread_buffer<E, wide> part;
                 ck_tile::static_for<0, wide, 1>{}([&](auto own) { part(own) = result[v + own]; });
@@ -379,12 +417,12 @@ struct WindowKernel
                 common = part(begin, true);
         }
 
-        CK_TILE_DEVICE Part at(const int32_t* steps, int row, int column, bool there) const
+        CK_TILE_DEVICE Part at(const int32_t* steps, int plane, int row, int column, bool there) const
         {
             if constexpr(D::common)
                 return common;
             else
-                return part(begin + row * steps[1] + column * steps[2], there);
+                return part(begin + plane * steps[0] + row * steps[1] + column * steps[2], there);
         }
 
         private:

@@ -261,6 +261,11 @@ PRESET: Knob[str] = Knob(
     doc="which products and convolutions are tried where no registry declares a kernel: a preset "
     "of docs/dispatch.md, such as essential, which compiles few kernels",
 )
+PEER_TIMEOUT = _count_knob(
+    "CKLANG_PEER_TIMEOUT",
+    "how many seconds a kernel, stream or event of an emulated GPU waits for another process that "
+    "shares memory and makes no progress (default: 60)",
+)
 PRINT_AFTER = _text_knob(
     "CKLANG_PRINT_AFTER",
     "a pass of fusion: programs are printed as it leaves them, to standard error",

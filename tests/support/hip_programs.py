@@ -38,14 +38,18 @@ def quiet(words: list[str]) -> str:
     return "".join(said)
 
 
+def plain_environment() -> dict[str, str]:
+    """The environment without settings of the emulator."""
+    return {name: text for name, text in os.environ.items() if name not in _SETTINGS}
+
+
 def run(program: Path, *words: object, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a program with these settings of the emulator and no others."""
-    environment = {name: text for name, text in os.environ.items() if name not in _SETTINGS}
     return subprocess.run(
         [program, *map(str, words)],
         capture_output=True,
         text=True,
         timeout=120,
-        env={**environment, **settings},
+        env={**plain_environment(), **settings},
         check=False,
     )

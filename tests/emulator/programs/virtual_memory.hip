@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A vector that grows in place: addresses reserved once, memory mapped behind them as it is needed.
 #include <hip/hip_runtime.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <vector>
@@ -91,8 +92,13 @@ static void twice()
     CHECK(told.type == hipMemAllocationTypePinned && told.location.id == 0)
     CHECK(hipFree(first) != hipSuccess)
     int shared = 0;
-    CHECK(hipMemExportToShareableHandle(&shared, again, hipMemHandleTypePosixFileDescriptor, 0) == hipErrorNotSupported)
-    CHECK(hipMemImportFromShareableHandle(&again, &shared, hipMemHandleTypePosixFileDescriptor) == hipErrorNotSupported)
+    hipMemGenericAllocationHandle_t imported;
+    OK(hipMemExportToShareableHandle(&shared, again, hipMemHandleTypePosixFileDescriptor, 0))
+    OK(hipMemImportFromShareableHandle(&imported, &shared, hipMemHandleTypePosixFileDescriptor))
+    OK(hipMemRelease(imported))
+    close(shared);
+    CHECK(hipMemImportFromShareableHandle(&imported, &shared, hipMemHandleTypePosixFileDescriptor) == hipErrorInvalidValue)
+    CHECK(hipMemExportToShareableHandle(&shared, nullptr, hipMemHandleTypePosixFileDescriptor, 0) == hipErrorInvalidValue)
     CHECK(hipMemAddressFree(first, step) == hipErrorInvalidValue)  // still mapped
     for(int* pointer : {first, second})
     {
@@ -105,20 +111,20 @@ static void twice()
     CHECK(hipMemRelease(again) == hipErrorInvalidValue)
 }
 
-// Other processes cannot share an emulated GPU, and managed memory is where everybody reaches it.
+// Managed memory has no handle for other processes, and is where everybody reaches it.
 static void sharing()
 {
-    hipIpcMemHandle_t memory;
-    hipIpcEventHandle_t event;
+    hipIpcMemHandle_t memory{};
+    hipIpcEventHandle_t event{};
     hipEvent_t one;
     int* pointer;
     OK(hipMallocManaged(&pointer, 4096))
     OK(hipEventCreate(&one))
-    CHECK(hipIpcGetMemHandle(&memory, pointer) == hipErrorNotSupported)
-    CHECK(hipIpcOpenMemHandle(reinterpret_cast<void**>(&pointer), memory, 0) == hipErrorNotSupported)
-    CHECK(hipIpcCloseMemHandle(pointer) == hipErrorNotSupported)
-    CHECK(hipIpcGetEventHandle(&event, one) == hipErrorNotSupported)
-    CHECK(hipIpcOpenEventHandle(&one, event) == hipErrorNotSupported)
+    CHECK(hipIpcGetMemHandle(&memory, pointer) == hipErrorInvalidValue)
+    CHECK(hipIpcOpenMemHandle(reinterpret_cast<void**>(&pointer), memory, 0) == hipErrorInvalidValue)
+    CHECK(hipIpcCloseMemHandle(pointer) == hipErrorInvalidValue)
+    CHECK(hipIpcGetEventHandle(&event, one) == hipErrorInvalidHandle)
+    CHECK(hipIpcOpenEventHandle(&one, event) == hipErrorInvalidValue)
     pointer[7] = 1;
     OK(hipMemPrefetchAsync(pointer, 4096, 0))
     OK(hipMemPrefetchAsync(pointer, 4096, hipCpuDeviceId, nullptr))

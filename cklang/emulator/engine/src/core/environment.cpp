@@ -17,6 +17,7 @@ constexpr const char* kNumerics[] = {"fma", "exact", "cdna3"};
 constexpr const char* kFaults[] = {"abort", "continue"};
 constexpr long kMostGpus = 16;  // of hip/device.h
 constexpr u64 kMostSeconds = 1000000000;
+constexpr u64 kPeerTimeout = 60000;  // milliseconds
 constexpr long kMostProfiled = 1 << 20;
 
 const char* text_of(const char* name) {
@@ -58,9 +59,9 @@ u64 number_of(const char* name) {
   return static_cast<u64>(number);
 }
 
-u64 milliseconds_of(const char* name) {
+u64 milliseconds_of(const char* name, u64 usual = 0) {
   const char* text = text_of(name);
-  if (text == nullptr) return 0;
+  if (text == nullptr) return usual;
   char* end = nullptr;
   const long seconds = std::strtol(text, &end, 10);
   if (*end != '\0' || seconds < 1 || static_cast<u64>(seconds) > kMostSeconds) {
@@ -126,6 +127,7 @@ Environment read() {
   found.schedule = number_of("CKLANG_SCHEDULE");
   found.resident = number_of("CKLANG_RESIDENT");
   found.timeout = milliseconds_of("CKLANG_TIMEOUT");
+  found.peer_timeout = milliseconds_of("CKLANG_PEER_TIMEOUT", kPeerTimeout);
   const std::pair<const char*, std::string*> paths[] = {{"CKLANG_REPORTS", &found.reports},
                                                         {"CKLANG_SUPPRESSIONS", &found.suppressions},
                                                         {"CKLANG_DEBUGGER", &found.debugger}};

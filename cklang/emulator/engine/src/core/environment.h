@@ -22,6 +22,7 @@ struct Environment {
   u32 checks = 0;                        // CKLANG_SANITIZE: bits of Check
   u8 numerics = 0;                       // CKLANG_NUMERICS: a Numerics
   u64 timeout = 0;                       // CKLANG_TIMEOUT in milliseconds; 0: none
+  u64 peer_timeout = 0;                  // CKLANG_PEER_TIMEOUT in milliseconds
   AfterFault fault = AfterFault::Abort;  // CKLANG_FAULT
   bool xnack = false;                    // HSA_XNACK: kernels may reach memory that only the host knows
   bool launches_wait = false;            // HIP_LAUNCH_BLOCKING: a launch returns when its kernel is done

@@ -8,9 +8,18 @@
 
 namespace ckemu {
 
-inline u64 g_progress = 0;
-inline void note_progress() { __atomic_add_fetch(&g_progress, 1, __ATOMIC_RELAXED); }
-inline u64 progress() { return __atomic_load_n(&g_progress, __ATOMIC_RELAXED); }
+inline u64 g_own_progress = 0;
+inline u64* g_progress = &g_own_progress;  // or where other processes see it
+inline u64* progress_place() { return __atomic_load_n(&g_progress, __ATOMIC_ACQUIRE); }
+inline void note_progress() { __atomic_add_fetch(progress_place(), 1, __ATOMIC_RELAXED); }
+inline u64 progress() { return __atomic_load_n(progress_place(), __ATOMIC_RELAXED); }
+/// From now on the count is in `place`, or in this process alone.
+inline void count_progress_in(u64* place) {
+  if (place == nullptr) place = &g_own_progress;
+  if (place == g_progress) return;
+  *place = progress();
+  __atomic_store_n(&g_progress, place, __ATOMIC_RELEASE);
+}
 
 /// Workgroups of the launches that run now: those that have ended, and all.
 inline u64 g_groups_ended = 0, g_groups = 0;

@@ -17,6 +17,7 @@
 #include "core/progress.h"
 #include "core/workgroup.h"
 #include "hip/hostcall.h"
+#include "hip/peers.h"
 #include "hip/queue.h"
 #include "translate/translate.h"
 
@@ -86,9 +87,11 @@ class Scheduler {
       Workgroup& group = *turn.group;
       give_back(turn, fine, frame);
       if (fine && !group.done) {
-        if (counters.progress != before_run) note_progress();
-        else note_silence(group);
+        const bool silent = counters.progress == before_run;
+        if (silent) note_silence(group);
+        else note_progress();
         note_time();
+        if (silent && have_peers()) leave_time();
       }
       if (!alone_ && !invited_ && now() - start_ > kBrief) invite();
     }
@@ -109,6 +112,7 @@ class Scheduler {
     if (result_.fault.kind != FaultKind::Deadlock || !result_.fault.message.empty()) return;
     if (late_) return describe_timeout(live_, limit_, result_.fault.message);
     describe_deadlock(live_, unstarted(), result_.fault.message);
+    if (!no_help_.empty()) result_.fault.message.add("\n  %s", no_help_.c_str());
   }
 
  private:
@@ -217,7 +221,14 @@ class Scheduler {
     for (const Workgroup* other : live_) {
       if (!other->silence.stuck(progress(), slices)) return;
     }
+    if (have_peers() && peers_.may_help(no_help_)) return;
     result_.fault.kind = FaultKind::Deadlock;
+  }
+  /// What a workgroup polls for may have to come from another process. Called locked.
+  void leave_time() {
+    lock_.unlock();
+    pause_for_peers();
+    lock_.lock();
   }
   /// Ends a launch that takes longer than is allowed.
   void note_time() {
@@ -257,6 +268,8 @@ class Scheduler {
   const u32 lanes_ = vector_bits() / 32;
   Dice dice_{launch_.schedule, ~u64{0}};
   bool late_ = false;
+  PeerWatch peers_;
+  Message no_help_;  // why other processes cannot let the launch go on
   Mutex lock_;
   Condition changed_;
   u64 started_ = 0;                     // lower numbers were taken

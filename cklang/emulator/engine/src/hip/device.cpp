@@ -34,29 +34,34 @@ std::vector<const DeviceSpec*> installed() {
   return specs;
 }
 
+u16 kind_of(const DeviceSpec* spec) { return static_cast<u16>(spec - kSpecs); }
+
 struct Devices {
+  const std::vector<const DeviceSpec*> all = installed();
   Device device[kMostDevices];
   int count = 0;
 
   /// Those of the machine that HIP_VISIBLE_DEVICES lists by number, up to the first that is none. Where
   /// neither it nor CKLANG_GPUS is set, those that the program has code for.
   Devices() {
-    const std::vector<const DeviceSpec*> all = installed();
     const char* chosen = serves_runtime() ? nullptr : std::getenv("HIP_VISIBLE_DEVICES");
     const bool restricted = !embedded() && environment().gpus.empty() && !program_archs().empty();
     for (size_t n = 0; chosen == nullptr && n < all.size(); ++n) {
-      if (!restricted || std::count(program_archs().begin(), program_archs().end(), all[n]->arch) != 0) add(all[n]);
+      if (!restricted || std::count(program_archs().begin(), program_archs().end(), all[n]->arch) != 0) add(n);
     }
     while (chosen != nullptr && *chosen != '\0') {
       char* end = nullptr;
       const long number = std::strtol(chosen, &end, 10);
       if (end == chosen || number < 0 || number >= static_cast<long>(all.size()) || count == kMostDevices) break;
-      add(all[static_cast<size_t>(number)]);
+      add(static_cast<size_t>(number));
       chosen = *end == ',' ? end + 1 : "";
     }
     if (count == 0) device[0].spec = all.front();  // what is current must be something
   }
-  void add(const DeviceSpec* spec) { device[count++].spec = spec; }
+  void add(size_t number) {
+    device[count].spec = all[number];
+    device[count++].place = {static_cast<u16>(number), kind_of(all[number])};
+  }
 };
 Devices& devices() { return immortal<Devices>(); }
 
@@ -78,6 +83,10 @@ void restrict_devices(const std::vector<std::string>& archs) {
 }
 
 int device_count() { return devices().count; }
+bool is_installed(const DevicePlace& place) {
+  const auto& all = devices().all;
+  return place.number < all.size() && kind_of(all[place.number]) == place.kind;
+}
 Device* device(int number) { return number >= 0 && number < device_count() ? &devices().device[number] : nullptr; }
 Device& current_device() { return devices().device[t_device]; }
 int current_device_number() { return t_device; }

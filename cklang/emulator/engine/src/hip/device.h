@@ -38,8 +38,14 @@ struct PastLaunch {
   u64 workgroups = 0, waves = 0;
 };
 
+/// Which GPU of the machine it is, and of which kind: the same in all processes with the same CKLANG_GPUS.
+struct DevicePlace {
+  u16 number = 0, kind = 0;
+};
+
 struct Device {
   const DeviceSpec* spec = nullptr;
+  DevicePlace place;
   Mutex lock;  // of the two below
   Message fault;
   std::deque<PastLaunch> past;  // the last launches, the latest in front
@@ -66,6 +72,8 @@ constexpr int kMostDevices = 16;
 void restrict_devices(const std::vector<std::string>& archs);
 
 int device_count();
+/// Whether the machine has a GPU of that kind in that place.
+bool is_installed(const DevicePlace& place);
 /// Null for a number that is no device.
 Device* device(int number);
 inline bool is_device(int number) { return number >= 0 && number < device_count(); }

@@ -68,7 +68,8 @@ void describe_device(int number, hipDeviceProperties& p) {
   p.canUseHostPointerForRegisteredMem = p.cooperativeLaunch = p.hostRegisterSupported = 1;
   p.directManagedMemAccessFromHost = p.isLargeBar = 1;
   p.streamPrioritiesSupported = p.memoryPoolsSupported = p.asyncEngineCount = 1;
-  p.pciBusID = number + 1;
+  p.pciBusID = device(number)->place.number + 1;  // the same GPU has the same one in every process
+  p.ipcEventSupported = 1;
   p.l2CacheSize = static_cast<int>(spec.l2_bytes);
   p.maxThreadsPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd * spec.wave_size);
   p.maxBlocksPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd);
@@ -258,16 +259,17 @@ CKEMU_EXPORT hipError_t hipDeviceGetUuid(char* uuid, int number) {
 CKEMU_EXPORT hipError_t hipDeviceGetPCIBusId(char* text, int length, int number) {
   if (text == nullptr || length <= 0) return finish(hipErrorInvalidValue);
   if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
-  std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", number + 1);
+  std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", device(number)->place.number + 1);
   return hipSuccess;
 }
 CKEMU_EXPORT hipError_t hipDeviceGetByPCIBusId(int* number, const char* text) {
   u32 domain = 0, bus = 0;
   if (number == nullptr || text == nullptr) return finish(hipErrorInvalidValue);
   if (std::sscanf(text, "%x:%x", &domain, &bus) != 2 || domain != 0) return finish(hipErrorInvalidValue);
-  if (!is_device(static_cast<int>(bus) - 1)) return finish(hipErrorInvalidValue);
-  *number = static_cast<int>(bus) - 1;
-  return hipSuccess;
+  for (*number = 0; *number < device_count(); ++*number) {
+    if (device(*number)->place.number + 1u == bus) return hipSuccess;
+  }
+  return finish(hipErrorInvalidValue);
 }
 CKEMU_EXPORT hipError_t hipDeviceTotalMem(size_t* bytes, int number) {
   if (bytes == nullptr) return finish(hipErrorInvalidValue);

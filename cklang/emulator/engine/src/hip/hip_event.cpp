@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // HIP: events.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <ctime>
 
 #include "core/immortal.h"
@@ -8,21 +11,58 @@
 #include "hip/device.h"
 #include "hip/event.h"
 #include "hip/handles.h"
+#include "hip/ipc.h"
+#include "hip/module.h"
 
 namespace ckemu {
 
 namespace {
 
-constexpr u32 kDisableTiming = 2, kKnownFlags = 0x80000000 | 0x40000000 | 0x20000000 | 0x10000000 | 7;
+constexpr u32 kDisableTiming = 2, kInterprocess = 4,
+              kKnownFlags = 0x80000000 | 0x40000000 | 0x20000000 | 0x10000000 | 7;
+
+/// What processes have in common of an event: how often it was recorded, and up to which of these its streams are.
+struct Recordings {
+  u64 recorded, passed;
+};
+/// These on a page that other processes map.
+class SharedEvent {
+ public:
+  explicit SharedEvent(int file) : file_(file) {
+    void* memory = mmap(nullptr, sizeof(Recordings), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory != MAP_FAILED) page_ = static_cast<Recordings*>(memory);
+  }
+  SharedEvent(SharedEvent&& other)
+      : file_(std::exchange(other.file_, -1)), page_(std::exchange(other.page_, nullptr)) {}
+  ~SharedEvent() {
+    if (page_ != nullptr) munmap(page_, sizeof(Recordings));
+    if (file_ >= 0) close(file_);
+  }
+  bool mapped() const { return page_ != nullptr; }
+  int file() const { return file_; }
+  u64 record() { return __atomic_add_fetch(&page_->recorded, 1, __ATOMIC_ACQ_REL); }
+  void pass(u64 number) {
+    u64 passed = __atomic_load_n(&page_->passed, __ATOMIC_RELAXED);
+    while (passed < number &&
+           !__atomic_compare_exchange_n(&page_->passed, &passed, number, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {}
+  }
+  u64 recorded() const { return __atomic_load_n(&page_->recorded, __ATOMIC_ACQUIRE); }
+  bool passed(u64 number) const { return __atomic_load_n(&page_->passed, __ATOMIC_ACQUIRE) >= number; }
+
+ private:
+  int file_;
+  Recordings* page_ = nullptr;
+};
 
 /// What a hipEvent_t points to.
 struct Event {
   u32 flags = 0;
   Device* device = nullptr;
-  Mutex lock;             // of all below: the last recording
-  Point point;            // none before the first
-  Ref<u64> nanoseconds;   // written when the point is passed
-  CapturePlace captured;  // if it was recorded in a capture
+  Mutex lock;               // of all below: the last recording
+  Point point;              // none before the first
+  Ref<u64> nanoseconds;     // written when the point is passed
+  CapturePlace captured;    // if it was recorded in a capture
+  Ref<SharedEvent> shared;  // with other processes, if it may be
 };
 Handles<Event>& events() { return immortal<Handles<Event>>(); }
 
@@ -32,13 +72,53 @@ u64 now() {
   return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
 }
 
-hipError_t create_event(void** handle, u32 flags) {
-  if (handle == nullptr || (flags & ~kKnownFlags) != 0) return hipErrorInvalidValue;
+hipError_t add_event(void** handle, u32 flags, const Ref<SharedEvent>& shared) {
   auto event = std::make_unique<Event>();
   event->device = &current_device();
   event->flags = flags;
+  event->shared = shared;
   *handle = events().add(static_cast<std::unique_ptr<Event>&&>(event));
   return hipSuccess;
+}
+
+hipError_t create_event(void** handle, u32 flags) {
+  if (handle == nullptr || (flags & ~kKnownFlags) != 0) return hipErrorInvalidValue;
+  if ((flags & kInterprocess) != 0 && (flags & kDisableTiming) == 0) return hipErrorInvalidValue;
+  Ref<SharedEvent> shared;
+  if ((flags & kInterprocess) != 0) {
+    const int file = memfd_create("cklang-event", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, sizeof(Recordings)) != 0) return hipErrorOutOfMemory;
+    shared = Ref<SharedEvent>::make(file);
+    if (!shared->mapped()) return hipErrorOutOfMemory;
+  }
+  return add_event(handle, flags, shared);
+}
+
+hipError_t get_event_handle(IpcHandle* handle, void* pointer) {
+  Event* event = events().find(pointer);
+  if (handle == nullptr) return hipErrorInvalidValue;
+  if (event == nullptr || !event->shared) return hipErrorInvalidHandle;
+  *handle = handle_of(kEventHandle, event->shared->file(), *event->device, sizeof(Recordings), 0);
+  return hipSuccess;
+}
+
+hipError_t open_event(void** event, const IpcHandle& handle) {
+  if (event == nullptr) return hipErrorInvalidValue;
+  int file = -1;
+  const hipError_t error = open_handle("hipIpcOpenEventHandle", kEventHandle, handle, file);
+  if (error != hipSuccess) return error;
+  Ref<SharedEvent> shared = Ref<SharedEvent>::make(file);
+  return shared->mapped() ? add_event(event, kInterprocess | kDisableTiming, shared) : hipErrorMapFailed;
+}
+
+/// Waits until streams of whichever process have passed a recording; false, and the reason, if they will not.
+bool await_recording(const SharedEvent& event, u64 number, Message& why) {
+  PeerWatch peers;
+  while (!event.passed(number)) {
+    if (have_peers() && !peers.may_help(why)) return false;
+    pause_for_peers();
+  }
+  return true;
 }
 
 /// Where an event's last recording is done; false if it was captured.
@@ -54,6 +134,7 @@ hipError_t query_event(void* handle) {
   if (event == nullptr) return hipErrorInvalidHandle;
   if (!last_point(*event, point)) return hipErrorCapturedEvent;
   if (point.queue && !reached(point)) return hipErrorNotReady;
+  if (event->shared && !event->shared->passed(event->shared->recorded())) return hipErrorNotReady;
   return event->device->report_failure();
 }
 
@@ -63,6 +144,10 @@ hipError_t synchronize(void* handle) {
   if (event == nullptr) return hipErrorInvalidHandle;
   if (!last_point(*event, point)) return hipErrorCapturedEvent;
   if (point.queue) await(point);
+  if (event->shared) {
+    last_message().clear();
+    if (!await_recording(*event->shared, event->shared->recorded(), last_message())) return hipErrorLaunchTimeOut;
+  }
   return event->device->report_failure();
 }
 
@@ -104,7 +189,18 @@ hipError_t wait_for_event(void* stream, void* handle) {
     return hipErrorStreamCaptureIsolation;
   }
   if (point.queue) enqueue(queue, {{}, {point}, true});
-  return hipSuccess;
+  if (!event->shared) return hipSuccess;
+  Device& gpu = queue->device;
+  const Ref<SharedEvent> shared = event->shared;
+  return submit(queue, {NodeKind::WaitEvent,
+                        [shared, number = shared->recorded(), &gpu] {
+                          Message why;
+                          if (await_recording(*shared, number, why)) return;
+                          Message text;
+                          text.add("a stream waits for an event\n  %s", why.c_str());
+                          gpu.fail(hipErrorLaunchTimeOut, text);
+                        },
+                        false, true});
 }
 
 }  // namespace
@@ -119,7 +215,14 @@ hipError_t record_event(void* handle, void* stream) {
   if (const hipError_t error = check_not_implied(*queue); error != hipSuccess) return error;
   const Ref<u64> time = Ref<u64>::make();
   event->nanoseconds = time;
-  event->point = enqueue(queue, {[time] { *time = now(); }, {}, true});
+  const Ref<SharedEvent> shared = event->shared;
+  const u64 number = shared ? shared->record() : 0;
+  event->point = enqueue(queue, {[time, shared, number] {
+                                   *time = now();
+                                   if (shared) shared->pass(number);
+                                 },
+                                 {},
+                                 true});
   return hipSuccess;
 }
 
@@ -127,6 +230,12 @@ CKEMU_EXPORT hipError_t hipEventCreateWithFlags(void** event, u32 flags) { retur
 CKEMU_EXPORT hipError_t hipEventCreate(void** event) { return finish(create_event(event, 0)); }
 CKEMU_EXPORT hipError_t hipEventDestroy(void* event) {
   return finish(events().remove(event) != nullptr ? hipSuccess : hipErrorInvalidHandle);
+}
+CKEMU_EXPORT hipError_t hipIpcGetEventHandle(IpcHandle* handle, void* event) {
+  return finish(get_event_handle(handle, event));
+}
+CKEMU_EXPORT hipError_t hipIpcOpenEventHandle(void** event, IpcHandle handle) {
+  return finish(open_event(event, handle));
 }
 CKEMU_EXPORT hipError_t hipEventRecord(void* event, void* stream) { return finish(record_event(event, stream)); }
 CKEMU_EXPORT hipError_t hipEventRecordWithFlags(void* event, void* stream, u32 flags) {

@@ -7,6 +7,7 @@
 #include "hip/capture.h"
 #include "hip/device.h"
 #include "hip/memory.h"
+#include "hip/peers.h"
 #include "hip/stream.h"
 #include "hip/written.h"
 
@@ -51,13 +52,21 @@ struct Word {
   T* place;
   T value, mask;
   u32 flag;
-  const Device* gpu;
+  Device* gpu;
 };
+void fail_wait(Device& gpu, const void* place, const Message& why) {
+  Message text;
+  text.add("a stream waits for the word at %p\n  %s", place, why.c_str());
+  gpu.fail(hipErrorLaunchTimeOut, text);
+}
 template <class T>
 void await_word(void* context) {
   const Word<T>& word = *static_cast<const Word<T>*>(context);
+  PeerWatch peers;
   while (!holds<T>(__atomic_load_n(word.place, __ATOMIC_ACQUIRE) & word.mask, word.value, word.flag)) {
     if (word.gpu->failure() != hipSuccess) return;
+    Message why;
+    if (have_peers() && !peers.may_help(why)) return fail_wait(*word.gpu, word.place, why);
     sched_yield();
   }
 }

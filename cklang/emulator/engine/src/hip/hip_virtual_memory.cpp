@@ -2,6 +2,7 @@
 //
 // HIP: virtual memory management. A reservation is a range of addresses, a handle is memory without one, and
 // mapping brings them together; kernels may use it once access is set.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "hip/device.h"
 #include "hip/handles.h"
 #include "hip/memory.h"
+#include "hip/peers.h"
 #include "hip/queue.h"
 
 namespace ckemu {
@@ -25,7 +27,10 @@ enum Access : int { kNoAccess = 0, kRead = 1, kReadWrite = 3 };
 struct Location {
   int kind, number;
 };
-constexpr int kDeviceLocation = 1;
+constexpr int kDeviceLocation = 1, kPinned = 1;
+constexpr int kFileDescriptor = 1;  // of hipMemAllocationHandleType
+// Numbers that no pointer has: ROCm 6 passes the address of a descriptor to import, ROCm 7 the descriptor itself.
+constexpr u64 kMostDescriptors = 1 << 16;
 /// hipMemAllocationProp.
 struct Properties {
   int kind, handles;
@@ -143,17 +148,49 @@ hipError_t free_addresses(void* pointer, size_t size) {
   return hipSuccess;
 }
 
+hipError_t add_handle(void** handle, const Ref<Physical>& memory) {
+  auto fresh = std::make_unique<Handle>();
+  fresh->memory = memory;
+  *handle = handles().add(static_cast<std::unique_ptr<Handle>&&>(fresh));
+  return hipSuccess;
+}
+
 hipError_t create(void** handle, size_t size, const Properties* wanted, u64 flags) {
   if (handle == nullptr || wanted == nullptr || flags != 0 || !aligned(size)) return hipErrorInvalidValue;
-  if (wanted->kind != 1 || wanted->location.kind != kDeviceLocation) return hipErrorInvalidValue;
+  if (wanted->kind != kPinned || wanted->location.kind != kDeviceLocation) return hipErrorInvalidValue;
   if (!is_device(wanted->location.number)) return hipErrorInvalidDevice;
   if (size > device(wanted->location.number)->spec->memory_bytes) return hipErrorOutOfMemory;
   const int file = memfd_create("hip", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return hipErrorOutOfMemory;
-  auto fresh = std::make_unique<Handle>();
-  fresh->memory = Ref<Physical>::make(file, size, *wanted);
-  *handle = handles().add(static_cast<std::unique_ptr<Handle>&&>(fresh));
+  return add_handle(handle, Ref<Physical>::make(file, size, *wanted));
+}
+
+/// A descriptor that the program may pass to another process, and closes.
+hipError_t export_memory(int* descriptor, const void* pointer, int type, u64 flags) {
+  const Handle* handle = handles().find(pointer);
+  if (descriptor == nullptr || handle == nullptr || flags != 0) return hipErrorInvalidValue;
+  if (type != kFileDescriptor) return hipErrorNotSupported;
+  *descriptor = fcntl(handle->memory->file, F_DUPFD_CLOEXEC, 0);
+  if (*descriptor < 0) return hipErrorOperatingSystem;
+  add_unknown_peers();
   return hipSuccess;
+}
+
+/// The memory behind a descriptor, which stays the program's.
+hipError_t import_memory(void** handle, const void* source, int type) {
+  if (handle == nullptr) return hipErrorInvalidValue;
+  if (type != kFileDescriptor) return hipErrorNotSupported;
+  const bool direct = address_of(source) < kMostDescriptors;
+  const int file =
+      fcntl(direct ? static_cast<int>(address_of(source)) : *static_cast<const int*>(source), F_DUPFD_CLOEXEC, 0);
+  const off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : -1;
+  if (size < 0 || !aligned(static_cast<u64>(size))) {
+    if (file >= 0) close(file);
+    return hipErrorInvalidValue;
+  }
+  add_unknown_peers();
+  const Properties properties{kPinned, kFileDescriptor, {kDeviceLocation, current_device_number()}, nullptr, 0, 0, 0};
+  return add_handle(handle, Ref<Physical>::make(file, static_cast<size_t>(size), properties));
 }
 
 /// Mapped memory stays until it is unmapped.
@@ -250,10 +287,7 @@ hipError_t retain(void** handle, const void* pointer) {
   const Guard guard(space().lock);
   const Mapping* mapping = mapping_at(pointer);
   if (mapping == nullptr) return hipErrorInvalidValue;
-  auto fresh = std::make_unique<Handle>();
-  fresh->memory = mapping->memory;
-  *handle = handles().add(static_cast<std::unique_ptr<Handle>&&>(fresh));
-  return hipSuccess;
+  return add_handle(handle, mapping->memory);
 }
 
 hipError_t tell(Properties* properties, const void* pointer) {
@@ -273,6 +307,12 @@ CKEMU_EXPORT hipError_t hipMemCreate(void** handle, size_t size, const Propertie
   return finish(create(handle, size, properties, flags));
 }
 CKEMU_EXPORT hipError_t hipMemRelease(void* handle) { return finish(give_back(handle)); }
+CKEMU_EXPORT hipError_t hipMemExportToShareableHandle(void* shareable, void* handle, int type, u64 flags) {
+  return finish(export_memory(static_cast<int*>(shareable), handle, type, flags));
+}
+CKEMU_EXPORT hipError_t hipMemImportFromShareableHandle(void** handle, void* shareable, int type) {
+  return finish(import_memory(handle, shareable, type));
+}
 CKEMU_EXPORT hipError_t hipMemMap(void* pointer, size_t size, size_t offset, void* handle, u64 flags) {
   return finish(map(pointer, size, offset, handle, flags));
 }

@@ -2,7 +2,9 @@
 #include "hip/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -11,6 +13,8 @@
 #include "core/fault.h"
 #include "core/immortal.h"
 #include "hip/module.h"
+#include "hip/peers.h"
+#include "hip/queue.h"
 #include "hip/written.h"
 
 namespace ckemu {
@@ -53,6 +57,7 @@ struct Registry {
   }
   bool was_freed(u64 address) const { return range_at(freed, address) != freed.end(); }
   void put_away(const Allocation& block) {
+    if (block.file >= 0) close(block.file);
     const u64 begin = block.base, size = block.mapped - 2 * block.zone;
     mmap(reinterpret_cast<void*>(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
          0);
@@ -74,6 +79,7 @@ struct Registry {
 Registry& registry() { return immortal<Registry>(); }
 
 const char* kind_of(const Allocation& block) {
+  if (block.openings != 0) return "another process's device memory";
   switch (block.type) {
     case MemoryType::Device: return "device memory";
     case MemoryType::Managed: return "managed memory";
@@ -100,6 +106,68 @@ void describe_nearest(const Allocation& block, u64 address, Message& out) {
   }
 }
 
+size_t pages_of(size_t size) { return (size + kPage - 1) / kPage * kPage; }
+
+/// Addresses for `size` bytes, with what faults around them; false if there are none.
+bool reserve(size_t size, Allocation& block) {
+  block.size = size;
+  block.zone = (checks_asked() & kCheckMemory) != 0 ? kWideRedZone : kRedZone;
+  block.mapped = pages_of(size) + 2 * block.zone;
+  block.device = current_device_number();
+  void* ground = mmap(nullptr, block.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  block.base = reinterpret_cast<u64>(ground) + block.zone;
+  return ground != MAP_FAILED;
+}
+
+bool all_zero(const u8* bytes, size_t count) { return bytes[0] == 0 && std::memcmp(bytes, bytes + 1, count - 1) == 0; }
+
+/// A file without a name with the contents of memory; -1 if there is no room. Pages of zeros take none.
+int file_of(const u8* memory, size_t bytes) {
+  const int file = memfd_create("cklang-memory", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  bool fine = ftruncate(file, static_cast<off_t>(bytes)) == 0;
+  for (size_t at = 0; fine && at < bytes; at += kPage) {
+    if (all_zero(memory + at, kPage)) continue;
+    fine = pwrite(file, memory + at, kPage, static_cast<off_t>(at)) == static_cast<ssize_t>(kPage);
+  }
+  if (fine) return file;
+  close(file);
+  return -1;
+}
+
+/// Puts a file's pages at the addresses of an allocation.
+bool map_file(const Allocation& block, int file) {
+  return mmap(reinterpret_cast<void*>(block.base), pages_of(block.size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+              file, 0) != MAP_FAILED;
+}
+
+/// Gives the pages of an allocation to a file, with what they hold. Called locked.
+hipError_t back_by_file(Allocation& block) {
+  const int file = file_of(reinterpret_cast<const u8*>(block.base), pages_of(block.size));
+  if (file < 0) return hipErrorOutOfMemory;
+  if (!map_file(block, file)) {
+    close(file);
+    return hipErrorMapFailed;
+  }
+  block.file = file;
+  forget_writes(block.base);  // others write it, too
+  return hipSuccess;
+}
+
+/// Whether other processes may have the page of an address, as that of a file which this one has mapped.
+bool is_shared_page(u64 address) {
+  std::FILE* maps = std::fopen("/proc/self/maps", "r");
+  if (maps == nullptr) return false;
+  char line[512], rights[5] = {};
+  bool shared = false;
+  for (unsigned long long begin, end; !shared && std::fgets(line, sizeof line, maps) != nullptr;) {
+    const bool read = std::sscanf(line, "%llx-%llx %4s", &begin, &end, rights) == 3;
+    shared = read && address >= begin && address < end && rights[3] == 's';
+  }
+  std::fclose(maps);
+  return shared;
+}
+
 /// Reads a byte of each page, so that what is no memory faults.
 void touch(void* context) {
   const auto [begin, size] = *static_cast<const std::pair<u64, u64>*>(context);
@@ -115,22 +183,22 @@ hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags) {
   *pointer = nullptr;
   if (size == 0) return hipSuccess;
   Device& gpu = current_device();
-  if (size > gpu.spec->memory_bytes) return hipErrorOutOfMemory;
-  const size_t zone = (checks_asked() & kCheckMemory) != 0 ? kWideRedZone : kRedZone;
-  const size_t pages = (size + kPage - 1) / kPage * kPage, mapped = pages + 2 * zone;
-  void* ground = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (ground == MAP_FAILED) return hipErrorOutOfMemory;
-  void* memory = static_cast<u8*>(ground) + zone;
-  const u64 base = reinterpret_cast<u64>(memory);
+  Allocation block;
+  if (size > gpu.spec->memory_bytes || !reserve(size, block)) return hipErrorOutOfMemory;
+  const u64 base = block.base;
+  void* memory = reinterpret_cast<void*>(base);
+  const size_t pages = pages_of(size);
   mprotect(memory, pages, PROT_READ | PROT_WRITE);
   if (pages >= kHuge) madvise(memory, pages, MADV_HUGEPAGE);
   const Guard guard(registry().lock);
   if (gpu.allocated + size > gpu.spec->memory_bytes) {
-    munmap(ground, mapped);
+    munmap(reinterpret_cast<void*>(base - block.zone), block.mapped);
     return hipErrorOutOfMemory;
   }
   gpu.allocated += size;
-  const Allocation block{base, size, mapped, type, current_device_number(), flags, zone, ++registry().given};
+  block.type = type;
+  block.flags = flags;
+  block.number = ++registry().given;
   registry().blocks[base] = block;
   if (block.followed() && (checks_asked() & (kCheckUninitialized | kCheckUnwritten)) != 0) follow_writes(base, size);
   *pointer = memory;
@@ -143,6 +211,7 @@ hipError_t release(void* pointer) {
   const u64 base = reinterpret_cast<u64>(pointer);
   const auto found = registry().blocks.find(base);
   if (found == registry().blocks.end() || found->second.mapped == 0) return hipErrorInvalidValue;
+  if (found->second.openings != 0) return hipErrorInvalidValue;  // another process's
   device(found->second.device)->allocated -= found->second.size;
   forget_writes(base);
   registry().put_away(found->second);
@@ -150,10 +219,60 @@ hipError_t release(void* pointer) {
   return hipSuccess;
 }
 
+hipError_t share(const void* pointer, Allocation& shared) {
+  hipError_t error = hipSuccess;
+  run_alone([&] {
+    const Guard guard(registry().lock);
+    const auto found = registry().find(reinterpret_cast<u64>(pointer));
+    const bool ours = found != registry().blocks.end() && found->second.mapped != 0 && found->second.openings == 0;
+    error = ours && found->second.type == MemoryType::Device ? hipSuccess : hipErrorInvalidValue;
+    if (error == hipSuccess && found->second.file < 0) error = back_by_file(found->second);
+    if (error == hipSuccess) shared = found->second;
+  });
+  return error;
+}
+
+hipError_t attach(void** pointer, int file, size_t size) {
+  const u64 inode = inode_of(file);
+  const Guard guard(registry().lock);
+  for (auto& [base, block] : registry().blocks) {
+    if (block.openings == 0 || inode_of(block.file) != inode) continue;
+    ++block.openings;
+    close(file);
+    *pointer = reinterpret_cast<void*>(base);
+    return hipSuccess;
+  }
+  Allocation block;
+  if (!reserve(size, block) || !map_file(block, file)) {
+    close(file);
+    return hipErrorMapFailed;
+  }
+  block.file = file;
+  block.openings = 1;
+  block.number = ++registry().given;
+  registry().blocks[block.base] = block;
+  *pointer = reinterpret_cast<void*>(block.base);
+  return hipSuccess;
+}
+
+hipError_t detach(void* pointer) {
+  Allocation found;
+  if (!find_allocation(pointer, found) || found.openings == 0) return hipErrorInvalidValue;
+  for (int number = 0; number < device_count(); ++number) await_device(*device(number));
+  const Guard guard(registry().lock);
+  const auto block = registry().blocks.find(found.base);
+  if (block == registry().blocks.end() || block->second.openings == 0) return hipErrorInvalidValue;
+  if (--block->second.openings != 0) return hipSuccess;
+  registry().put_away(block->second);
+  registry().blocks.erase(block);
+  return hipSuccess;
+}
+
 hipError_t register_host(void* pointer, size_t size, u32 flags) {
   if (size == 0 || !accessible(pointer, size)) return hipErrorInvalidValue;
   std::pair<u64, u64> pages{reinterpret_cast<u64>(pointer), size};
   if (!survives(touch, &pages)) return hipErrorInvalidValue;
+  if (is_shared_page(pages.first)) add_unknown_peers();
   const Guard guard(registry().lock);
   const u64 base = reinterpret_cast<u64>(pointer);
   if (registry().find(base) != registry().blocks.end()) return hipErrorHostMemoryAlreadyRegistered;

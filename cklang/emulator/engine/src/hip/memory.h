@@ -18,8 +18,10 @@ struct Allocation {
   MemoryType type = MemoryType::Device;
   int device = 0;
   u32 flags = 0;
-  size_t zone = 0;  // bytes before and behind it that fault
-  u64 number = 0;   // in the order in which the program has asked
+  size_t zone = 0;   // bytes before and behind it that fault
+  u64 number = 0;    // in the order in which the program has asked
+  int file = -1;     // behind its pages, where other processes share them
+  u32 openings = 0;  // of memory of another process: how often it was opened here
 
   /// Whether only copies, fills and kernels write it, so that bytes which none has written are known.
   bool followed() const { return type == MemoryType::Device || type == MemoryType::Array; }
@@ -29,6 +31,14 @@ struct Allocation {
 hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags = 0);
 /// Takes back what `allocate` gave, once nothing that was enqueued before can use it.
 hipError_t release(void* pointer);
+
+/// Lets other processes map the allocation that holds `pointer`, at the address that it has; `shared` tells which file
+/// they map. No kernel and no copy runs meanwhile.
+hipError_t share(const void* pointer, Allocation& shared);
+/// Maps memory of another process, whose file becomes the allocation's, or finds it if it is mapped already.
+hipError_t attach(void** pointer, int file, size_t size);
+/// Undoes one `attach`, for a pointer into the memory.
+hipError_t detach(void* pointer);
 
 /// Makes memory of the caller known, or forgets it.
 hipError_t register_host(void* pointer, size_t size, u32 flags);

@@ -110,6 +110,11 @@ class Machine {
     }
     call_for_help();
   }
+  void run_alone(const Action& action) {
+    before_fork();
+    action();
+    after_fork_in_parent();
+  }
   std::vector<Point> points(const Device& gpu) {
     const Guard guard(lock_);
     std::vector<Point> all;
@@ -237,8 +242,7 @@ class Machine {
   /// waited for: they may need what the forking thread holds (Python's interpreter lock).
   void before_fork() {
     lock_.lock();
-    forking_ = true;
-    while (running_ > host_work_count()) done_.wait(lock_);
+    do { forking_ = true; } while (running_ > host_work_count() && (done_.wait(lock_), true));
   }
   void after_fork_in_parent() {
     forking_ = false;
@@ -298,6 +302,8 @@ bool device_idle(Device& gpu) {
   const std::vector<Point> points = machine().points(gpu);
   return std::all_of(points.begin(), points.end(), ckemu::reached);
 }
+
+void run_alone(const Action& action) { machine().run_alone(action); }
 
 bool host_work_runs() { return host_work_count() != 0; }
 HostWork::HostWork() {

@@ -78,6 +78,9 @@ void await(const Point& point);
 void await_device(Device& gpu);
 bool device_idle(Device& gpu);
 
+/// Calls `action` while no kernel and no copy runs, and none begins.
+void run_alone(const Action& action);
+
 /// Whether commands other than kernels run now (kernels may wait for what they do).
 bool host_work_runs();
 /// Marks the calling command as such.

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.assembly import DEVICES, hip, ok
+from tests.support.hip_programs import built, run_ranks
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -216,3 +217,25 @@ def test_gemm_of_fp8_with_block_scales(m: int, tile: int) -> None:
     right = wide(b) * np.repeat(np.repeat(scale_b, 128, axis=0), 128, axis=1)
     size = abs(left) @ abs(right).T
     assert np.all(abs(wide(c) - left @ right.T) <= 2.0**-8 * abs(left @ right.T) + 2.0**-18 * size)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("ranks", "count", "checks"),
+    [(2, 4096, "all"), (4, 4096, "all"), (4, 98_304, ""), (8, 4096, ""), (4, 1000, "")],
+)
+def test_custom_all_reduce(tmp_path: Path, ranks: int, count: int, checks: str) -> None:
+    """Processes with a GPU each: one stage, from 160 KB on two, and kernels without vectors."""
+    folders = ("csrc/include", "3rdparty/composable_kernel/include")
+    options = ("-std=c++20", "-DUSE_ROCM", "-w", *(f"-I{_package() / each}" for each in folders))
+    program = built("aiter_ranks", "gfx942", options=options)
+    numbers = np.random.default_rng(0).normal(size=(2, ranks, count)).astype(np.float16)
+    for name, rounds in zip(("first", "second"), numbers, strict=True):
+        for rank in range(ranks):
+            rounds[rank].tofile(tmp_path / f"{name}{rank}")
+    assert run_ranks([program, tmp_path, str(count)], ranks, CKLANG_SANITIZE=checks) == ranks * [
+        (0, "", "")
+    ]
+    total = np.sum(numbers[1], axis=0, dtype=np.float32).astype(np.float16)
+    for rank in range(ranks):
+        np.testing.assert_array_equal(np.fromfile(tmp_path / f"sum{rank}", np.float16), total)

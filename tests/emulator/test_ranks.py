@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.hip_programs import built, plain_environment
+from tests.support.hip_programs import built, plain_environment, run_ranks
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -19,30 +19,6 @@ _COUNT = 5000
 def ranks(case: str, folder: Path, count: int, **settings: str) -> list[tuple[int, str, str]]:
     """Run a case of ``ranks.hip`` in several processes."""
     return run_ranks([built("ranks", "gfx942"), case, folder], count, **settings)
-
-
-def run_ranks(command: list[Path | str], count: int, **settings: str) -> list[tuple[int, str, str]]:
-    """Run a program as each of several ranks: exit code, output, and errors of each."""
-    common = {"CKLANG_GPUS": f"gfx942*{count}", "WORLD_SIZE": str(count), **settings}
-    processes = [
-        subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**plain_environment(), "RANK": str(rank), **common},
-        )
-        for rank in range(count)
-    ]
-    try:
-        said = [process.communicate(timeout=60) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    return [
-        (process.returncode, out, errors)
-        for process, (out, errors) in zip(processes, said, strict=True)
-    ]
 
 
 def test_the_example_adds_up(tmp_path: Path) -> None:
@@ -115,6 +91,12 @@ def test_a_killed_rank_is_an_error_of_the_others(tmp_path: Path) -> None:
     assert any("which shares memory with this one, was killed" in text for text in texts)
     assert all("deadlock: no workgroup of kernel all_reduce" in text for text in texts)
     assert time.monotonic() - begin < 30
+
+
+def test_who_waits_for_an_event_or_a_word_learns_that_its_rank_was_killed(tmp_path: Path) -> None:
+    killed, waiting = ranks("lost", tmp_path, 2)
+    assert killed[0] == _SIGKILL
+    assert waiting[:2] == (0, "0000:02:00.0: 0 failed\n"), waiting
 
 
 def test_a_rank_that_exits_with_an_error_is_one(tmp_path: Path) -> None:

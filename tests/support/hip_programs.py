@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,6 +42,32 @@ def quiet(words: list[str]) -> str:
 def plain_environment() -> dict[str, str]:
     """The environment without settings of the emulator."""
     return {name: text for name, text in os.environ.items() if name not in _SETTINGS}
+
+
+def run_ranks(
+    command: Sequence[Path | str], count: int, **settings: str
+) -> list[tuple[int, str, str]]:
+    """Run a program as each of several ranks: exit code, output, and errors of each."""
+    common = {"CKLANG_GPUS": f"gfx942*{count}", "WORLD_SIZE": str(count), **settings}
+    processes = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**plain_environment(), "RANK": str(rank), **common},
+        )
+        for rank in range(count)
+    ]
+    try:
+        said = [process.communicate(timeout=60) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [
+        (process.returncode, out, errors)
+        for process, (out, errors) in zip(processes, said, strict=True)
+    ]
 
 
 def run(program: Path, *words: object, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -335,6 +335,34 @@ static void order_by_event()
     meet("passed");
 }
 
+// Rank 0 is killed before it records; rank 1 waits on the host, in a stream for the event, and in one for a word.
+static void lose_recorder()
+{
+    All all;
+    make_shared(all);
+    hipEvent_t event;
+    if(self == 0)
+    {
+        OK(hipEventCreateWithFlags(&event, hipEventInterprocess | hipEventDisableTiming))
+        hipIpcEventHandle_t handle;
+        OK(hipIpcGetEventHandle(&handle, event))
+        wait_for<<<1, 1>>>(&all.of[0]->count, 7u);
+        OK(hipEventRecord(event, nullptr))
+        publish("event", handle);
+        (void)read_from<int>("opened", 1);
+        raise(SIGKILL);
+    }
+    OK(hipIpcOpenEventHandle(&event, read_from<hipIpcEventHandle_t>("event", 0)))
+    publish("opened", self);
+    CHECK(hipEventSynchronize(event) == hipErrorLaunchTimeOut)
+    OK(hipStreamWaitEvent(nullptr, event, 0))
+    CHECK(hipStreamSynchronize(nullptr) == hipErrorLaunchTimeOut)
+    OK(hipDeviceReset())
+    OK(hipStreamWaitValue32(nullptr, &all.of[0]->count, 99, hipStreamWaitValueEq, ~0u))
+    CHECK(hipStreamSynchronize(nullptr) == hipErrorLaunchTimeOut)
+    CHECK(strstr(ckemu_last_error(), "was killed") != nullptr)
+}
+
 static unsigned* map_physical(hipMemGenericAllocationHandle_t physical, size_t size)
 {
     void* memory = nullptr;
@@ -427,6 +455,8 @@ int main(int, char** words)
         other_machine();
     else if(what == "event")
         order_by_event();
+    else if(what == "lost")
+        lose_recorder();
     else if(what == "virtual")
         share_virtual_memory();
     else if(what == "registered")

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <vector>
 
+#include "checks/deadlock.h"
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/mutex.h"
@@ -203,6 +204,11 @@ bool PeerWatch::may_help(Message& why) {
   asked_ = now;
   const Guard guard(circle().lock);
   welcome_guests();
+  if (const u64 sum = progress_of_all(); since_ == 0 || sum != progress_) {
+    progress_ = sum;
+    since_ = now;
+  }
+  if (now - since_ < patience()) return true;  // those that are left may be all that is needed
   bool left = circle().unknown;
   for (const Peer& peer : circle().peers) {
     if (has_died(peer, why)) return false;
@@ -211,10 +217,6 @@ bool PeerWatch::may_help(Message& why) {
   if (!left) {
     why.add("all processes that share memory with this one have ended");
     return false;
-  }
-  if (const u64 sum = progress_of_all(); since_ == 0 || sum != progress_) {
-    progress_ = sum;
-    since_ = now;
   }
   if (now - since_ < environment().peer_timeout) return true;
   why.add("no process that shares memory with this one has made progress for %llu seconds (CKLANG_PEER_TIMEOUT)",

@@ -110,6 +110,8 @@ typedef struct
     char reserved[64];
 } hipIpcMemHandle_t, hipIpcEventHandle_t;
 #define hipIpcMemLazyEnablePeerAccess 0x01
+#define hipMallocSignalMemory 0x2 // of hipExtMallocWithFlags, as is the next
+#define hipDeviceMallocUncached 0x3
 
 enum hipDeviceP2PAttr
 {

@@ -426,10 +426,14 @@ def repeats(table: Measured) -> dict[str, tuple[float, float]]:
 
 def fitted_set(table: Measured) -> FittedSet:
     """Fit to all rows; the error is that of the choice, out of fold."""
+    from fit_cost_model import spread_of
+
     us = out_of_fold(table).timed
     held_out = score(table, us)
     winner = table.us == table.us.min(1)[:, None]
     error = np.abs(us / table.us - 1.0)[winner & np.isfinite(us)]
+    known = np.isin(table.columns, table.known)
+    spread = spread_of([(us[:, known], table.us[:, known].argmin(1))])
     return FittedSet(
         gpu=GPU,
         compute_units=table.spec.compute_units,
@@ -446,6 +450,7 @@ def fitted_set(table: Measured) -> FittedSet:
         },
         error={
             "median": round(float(np.median(error)), 4),
+            "spread": round(spread, 4),
             **{f"{name} share": round(value, 4) for name, value in asdict(held_out).items()},
         },
     )

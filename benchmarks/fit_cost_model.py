@@ -7,6 +7,9 @@ winner (the likelihood of the winner under a soft minimum over all candidates). 
 those of `cklang.families.gemm.cost.terms`, differentiated by autograd. Needs scipy and autograd.
 
     python benchmarks/fit_cost_model.py            # all GPUs, with cross-validation, a few minutes
+
+With ``--only`` the other constants stay as they are shipped, in the fit to all rows; errors are
+those of fits of all constants.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ from data.published import Table, folds, gpus, read
 from scipy.optimize import minimize
 
 from cklang.arch import ArchSpec
-from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet
+from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet, fitted
 from cklang.families.gemm.cost.terms import Geometry, costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import Columns
+from cklang.selection.regret import weights
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,6 +50,7 @@ START = Constants(
     serial_single=0.7,
     serial_prefetch=0.2,
     load_issue=0.02,
+    chain=0.05,
     beyond_k=0.0,
     prologue=1.0,
     fill=0.3,
@@ -71,6 +76,7 @@ SHIPPED = {
 FAMILIES = ("a8w8_blockscale", "a8w8_blockscale_bpreshuffle", "a8w8_bpreshuffle", "a8w8_rowwise")
 CONSTANTS = Path(__file__).parents[1] / "cklang" / "families" / "fitted"
 
+_SPREADS = (("spread 64", 0, 64), ("spread 512", 64, 512), ("spread", 512, 1 << 62))
 _TIME_SCALE = 0.04
 """Relative error from which on a time counts linearly, not quadratically."""
 _CHOICE = 1.0
@@ -167,10 +173,19 @@ def log_times(s: Sample, c: Constants) -> Floats:
     return predicted
 
 
-def loss(theta: Floats, samples: Sequence[Sample], start: Floats) -> float:
-    """Return what the fit makes small: time error, choice likelihood, distance from the start."""
+def loss(
+    theta: Floats,
+    samples: Sequence[Sample],
+    start: Floats,
+    names: Sequence[str] = NAMES,
+    fixed: Constants = START,
+) -> float:
+    """Return what the fit makes small: time error, choice likelihood, distance from the start.
+
+    ``theta`` are logarithms of the named constants, and of the temperature of the choice.
+    """
     values = tracing.exp(theta)
-    c = replace(START, **{name: values[i] for i, name in enumerate(NAMES)})
+    c = replace(fixed, **{name: values[i] for i, name in enumerate(names)})
     total = _RIDGE * tracing.sum((theta - start) ** 2)
     for s in samples:
         predicted = log_times(s, c)
@@ -186,20 +201,29 @@ def loss(theta: Floats, samples: Sequence[Sample], start: Floats) -> float:
     return total  # type: ignore[no-any-return]
 
 
-def fit(tables: Sequence[Table], start: Constants | None = None, steps: int = 250) -> Constants:
-    """Return the constants that fit these tables of one GPU best."""
-    origin = np.log([getattr(START, name) for name in NAMES] + [_TEMPERATURE])
+def fit(
+    tables: Sequence[Table],
+    start: Constants | None = None,
+    steps: int = 250,
+    names: Sequence[str] = NAMES,
+    fixed: Constants = START,
+) -> Constants:
+    """Return the constants that fit these tables of one GPU best.
+
+    Those that are not named stay as they are in ``fixed``.
+    """
+    origin = np.log([getattr(START, name) for name in names] + [_TEMPERATURE])
     first = origin.copy()
     if start is not None:
-        first[:-1] = np.log([max(getattr(start, name), 1e-6) for name in NAMES])
+        first[:-1] = np.log([max(getattr(start, name), 1e-6) for name in names])
     bounds = [(x - 4.0, x + 4.0) for x in origin]
     samples = [sample(table) for table in tables]
-    gradient = value_and_grad(lambda theta: loss(theta, samples, origin))
+    gradient = value_and_grad(lambda theta: loss(theta, samples, origin, names, fixed))
     minimum = minimize(
         gradient, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
     )
     return replace(
-        START, **{n: float(f"{v:.5g}") for n, v in zip(NAMES, np.exp(minimum.x[:-1]), strict=True)}
+        fixed, **{n: float(f"{v:.5g}") for n, v in zip(names, np.exp(minimum.x[:-1]), strict=True)}
     )
 
 
@@ -229,7 +253,7 @@ def fold_constants(tables: Sequence[Table], full_fit: Constants, count: int = 5)
 
 
 def fold_constants_of(
-    tables: Sequence[Table], kept: Path | None = None
+    tables: Sequence[Table], kept: Path | None = None, count: int = 5
 ) -> tuple[Constants, list[Constants]]:
     """Return the constants fitted to all rows, and those of each fold.
 
@@ -237,11 +261,11 @@ def fold_constants_of(
     """
     spec = tables[0].spec
     rows = ", ".join(f"{t.family} {len(t)}" for t in tables)
-    name = f"{spec.name}/{spec.compute_units}: {rows}"
+    name = f"{spec.name}/{spec.compute_units}, {count} folds: {rows}"
     known = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
     if name not in known:
         full_fit = fit(tables)
-        known[name] = [asdict(c) for c in (full_fit, *fold_constants(tables, full_fit))]
+        known[name] = [asdict(c) for c in (full_fit, *fold_constants(tables, full_fit, count))]
         if kept is not None:
             kept.write_text(json.dumps(known, indent=1) + "\n")
     full_fit, *each = (Constants(**values) for values in known[name])
@@ -265,17 +289,54 @@ def winner_error(table: Table, us: Floats) -> Floats:
     return error
 
 
-def fit_gpu(spec: ArchSpec, families: Sequence[str]) -> FittedSet:
-    """Fit one GPU on all its families together and cross-validate."""
+def spread_of(tables: Sequence[tuple[Floats, npt.NDArray[np.int64]]]) -> float:
+    """Return the spread with which predicted times explain the winners best.
+
+    ``tables`` are times, [rows, kernels], and the winners.
+    """
+
+    def surprise(spread: float) -> float:
+        total = 0.0
+        for us, winner in tables:
+            each = weights(us, spread)
+            total -= np.log(each[np.arange(len(us)), winner] / each.sum(1) + 1e-300).sum()
+        return total
+
+    return float(min(np.geomspace(0.003, 0.3, 100), key=surprise))
+
+
+def spreads(tables: Sequence[Table], times: Sequence[Floats]) -> dict[str, float]:
+    """Return the spread of predictions, out of fold, by M."""
+    searched = [np.where(t.searched(), us, np.inf) for t, us in zip(tables, times, strict=True)]
+    return {
+        name: spread_of(
+            [
+                (us[rows], t.winner[rows])
+                for t, us in zip(tables, searched, strict=True)
+                for rows in [(t.m > low) & (t.m <= high)]
+            ]
+        )
+        for name, low, high in _SPREADS
+    }
+
+
+def fit_gpu(spec: ArchSpec, families: Sequence[str], only: Sequence[str] = ()) -> FittedSet:
+    """Fit one GPU on all its families together and cross-validate.
+
+    With ``only``, the others of the returned constants are those that are shipped.
+    """
     tables = [t for t in (read(spec, family) for family in families) if len(t)]
-    c = fit(tables)
-    held_out = fold_constants(tables, c)
-    errors = [winner_error(t, out_of_fold_times(t, held_out)) for t in tables]
+    whole = fit(tables)
+    held_out = fold_constants(tables, whole)
+    c = fit(tables, names=only, fixed=fitted(spec).constants) if only else whole
+    times_of = [out_of_fold_times(t, held_out) for t in tables]
+    errors = [winner_error(t, us) for t, us in zip(tables, times_of, strict=True)]
     summary = {
         f"median {t.family}": float(np.median(e)) for t, e in zip(tables, errors, strict=True)
     }
     merged = np.concatenate(errors)
     summary |= {"median": float(np.median(merged)), "p90": float(np.quantile(merged, 0.9))}
+    summary |= spreads(tables, times_of)
     return FittedSet(
         gpu=spec.name,
         compute_units=spec.compute_units,
@@ -288,6 +349,7 @@ def fit_gpu(spec: ArchSpec, families: Sequence[str]) -> FittedSet:
             "weight_shapes": len({s for t in tables for s in t.shapes()}),
             "element_types": "A and B 8 bits, E bf16",
             "script": "benchmarks/fit_cost_model.py",
+            **({"fitted": list(only)} if only else {}),
             "validation": "5 folds grouped by (N, K); relative error of the winner's time",
         },
         error={name: round(value, 4) for name, value in summary.items()},
@@ -299,6 +361,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpu", help="one GPU, as gfx942/304; all of them if left out")
     parser.add_argument("--families", nargs="+", help="those that are shipped if left out")
+    parser.add_argument("--only", nargs="+", default=(), choices=NAMES)
     parser.add_argument("--out", type=Path, default=CONSTANTS)
     options = parser.parse_args()
     options.out.mkdir(exist_ok=True)
@@ -306,7 +369,7 @@ def main() -> None:
         name = f"{spec.name}/{spec.compute_units}"
         if options.gpu in (None, name):
             shipped = SHIPPED[spec.name, spec.compute_units]
-            fitted_set = fit_gpu(spec, options.families or shipped)
+            fitted_set = fit_gpu(spec, options.families or shipped, options.only)
             path = options.out / f"{name.replace('/', '_')}.json"
             path.write_text(json.dumps(fitted_set.to_json(), indent=2) + "\n")
             print(name, fitted_set.error)

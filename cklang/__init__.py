@@ -165,7 +165,9 @@ def _strategy(name: str) -> Strategy:
     return strategy
 
 
-STRATEGIES |= {name.lower(): partial(_strategy, name) for name in ("Autotune", "Tuned", "Tiered")}
+STRATEGIES |= {
+    name.lower(): partial(_strategy, name) for name in ("Autotune", "Clock", "Tuned", "Tiered")
+}
 STRATEGIES["compiled_first"] = partial(_strategy, "CompiledFirst")
 
 

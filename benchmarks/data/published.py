@@ -29,6 +29,8 @@ _PRESHUFFLED = {"a8w8_bpreshuffle", "a8w8_blockscale_bpreshuffle"}
 _STAGES = {"v1": 0, "v2": 1, "v3": 2, "v4": 2, "v5": 2}
 
 _SMALL_M = 256
+_SLOW = 0.85
+"""Part of a published time below which another kernel is much quicker, larger M and all."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -43,6 +45,8 @@ class Kernel:
     scheduler: str
     pipeline: str
     waves: tuple[int, int]
+    warp_tile: tuple[int, int]
+    """Rows and columns of the matrix instruction."""
     split_k: int
 
     @property
@@ -77,6 +81,7 @@ class Kernel:
             double_buffer=self.pipeline == "v4",
             b_in_lds=self.family not in _PRESHUFFLED,
             scale_k=scale_k,
+            warp_tile=self.warp_tile,
             accumulators=2 if scale_k else 1,
             blocks_per_cu=2 if small or self.scheduler == "interwave" else 1,
         )
@@ -106,10 +111,17 @@ class Table:
         return Table(self.spec, self.family, self.kernels, m, n, k, winner, self.us[rows])
 
     def legal(self) -> npt.NDArray[np.bool_]:
-        """Return which kernel accepts which shape, [rows, kernels]; winners always do."""
+        """Return which kernel accepts which shape, [rows, kernels]; winners always do.
+
+        Split-K wants parts of whole tiles, but where B is preshuffled: of the other winners with
+        split-K, some 400, not one has parts of another length.
+        """
         tile_k = np.array([kernel.tile[2] * kernel.split_k for kernel in self.kernels])
         stages = np.array([kernel.stages for kernel in self.kernels])
+        any_part = np.array([kernel.split_k == 1 for kernel in self.kernels])
+        any_part |= self.family in _PRESHUFFLED
         legal: npt.NDArray[np.bool_] = -(-self.k[:, None] // tile_k) > stages
+        legal &= any_part | (self.k[:, None] % tile_k == 0)
         legal[np.arange(len(self)), self.winner] = True
         return legal
 
@@ -117,13 +129,20 @@ class Table:
         """Guess which kernels a row's session searched, [rows, kernels].
 
         Some sessions had no kernels with split-K. One that had them shows it at small M: there
-        they win some row of the weight shape.
+        they win some row of the weight shape. Weight shapes may have rows of several sessions: one
+        in which such a kernel, timed with a larger M, is much quicker than the winner had none.
         """
         split = np.array([kernel.split_k for kernel in self.kernels]) > 1
         shapes = self.shapes()
         small = (self.m <= _SMALL_M) & split[self.winner]
-        with_split = {shape for shape, won in zip(shapes, small, strict=True) if won}
-        mask = np.array([shape in with_split for shape in shapes])[:, None] | ~split
+        with_split: dict[tuple[int, int], list[int]] = {}
+        for place in np.flatnonzero(small):
+            with_split.setdefault(shapes[place], []).append(int(place))
+        mask = np.tile(~split, (len(self), 1))
+        for row, shape in enumerate(shapes):
+            others = with_split.get(shape, [])
+            larger = [self.us[other] for other in others if self.m[other] >= self.m[row]]
+            mask[row] |= bool(others) and min(larger, default=np.inf) > _SLOW * self.us[row]
         mask[np.arange(len(self)), self.winner] = True
         return mask
 
@@ -154,7 +173,7 @@ def gpus() -> tuple[ArchSpec, ...]:
 
 def read(spec: ArchSpec, family: str) -> Table:
     """Return the rows of classic CK for one family on one GPU; the first of repeated shapes."""
-    waves = _waves()
+    layouts = _wave_layouts()
     kernels: dict[Kernel, int] = {}
     shapes: dict[tuple[int, int, int], tuple[int, float]] = {}
     for row in _rows():
@@ -163,13 +182,15 @@ def read(spec: ArchSpec, family: str) -> Table:
             continue
         plain = tuple(row[c] for c in ("tile_m", "tile_n", "tile_k", "pipeline", "scheduler"))
         threads = int(float(row["block_size"]))
+        layout = layouts[(family, str(threads), *plain)]
         kernel = Kernel(
             family=family,
             threads=threads,
             tile=(int(row["tile_m"]), int(row["tile_n"]), int(row["tile_k"])),
             scheduler=row["scheduler"],
             pipeline=row["pipeline"],
-            waves=waves[(family, str(threads), *plain)],
+            waves=layout[:2],
+            warp_tile=layout[2:],
             split_k=2 ** int(row["split_k"]),
         )
         index = kernels.setdefault(kernel, len(kernels))
@@ -197,10 +218,13 @@ def _rows() -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def _waves() -> dict[tuple[str, ...], tuple[int, int]]:
+def _wave_layouts() -> dict[tuple[str, ...], tuple[int, int, int, int]]:
     columns = ("family", "block_size", "tile_m", "tile_n", "tile_k", "pipeline", "scheduler")
     with (_FOLDER / "ck_kernels.csv").open(newline="") as file:
         return {
-            tuple(row[c] for c in columns): (int(row["waves_m"]), int(row["waves_n"]))
+            tuple(row[c] for c in columns): (
+                *(int(row["waves_m"]), int(row["waves_n"])),
+                *(int(row["mfma_m"]), int(row["mfma_n"])),
+            )
             for row in csv.DictReader(file)
         }

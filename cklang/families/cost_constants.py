@@ -12,11 +12,14 @@ from typing import Any
 from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 PRODUCTS = "gemm"
 """The family whose constants serve all that were not measured themselves."""
 _FOLDER = Path(__file__).parent / "fitted"
 _CARRIED = "carried over from"
+_SPREADS = ((64, "spread 64"), (512, "spread 512"), (math.inf, "spread"))
+_BY_CLOCK = "spread by clock"
+#: Rows or columns of a result, the fewer of both, up to which a spread counts, and its name.
 #: Constants that are bandwidths, by what they grow with from GPU to GPU; the others are times and
 #: factors, and stay.
 _OF_MEMORY = ("memory_warm", "memory_cold")
@@ -49,6 +52,8 @@ class Constants:
     serial_prefetch: float
     load_issue: float
     """Latency that each load of a thread (16 bytes, or fewer if it must) adds to a K step."""
+    chain: float
+    """What each sum of a wave that is scaled by itself adds to that latency, without prefetch."""
     beyond_k: float
     """Part of a K step that elements beyond K spare: nobody fetches them."""
     prologue: float
@@ -85,12 +90,25 @@ class FittedSet:
     provenance: Mapping[str, object]
     """Data, families, number of rows and shapes, script."""
     error: Mapping[str, float]
-    """Errors of times in cross-validation grouped by (N, K); empty if nothing was measured."""
+    """Errors of times in cross-validation grouped by (N, K); empty if nothing was measured.
+
+    ``spread`` is how far errors of two kernels are apart (:mod:`cklang.selection.regret`)."""
 
     @property
     def carried_from(self) -> str:
         """The measured GPU that the constants were carried over from; empty for their own."""
         return str(self.provenance.get(_CARRIED, ""))
+
+    def spread(self, rows: float) -> float | None:
+        """Return how far errors are apart for results with so many rows; None if not measured.
+
+        What the clock says of cklang's own kernels counts if it is more.
+        """
+        names = (name for most, name in _SPREADS if rows <= most and name in self.error)
+        measured = next(names, None)
+        if measured is None:
+            return None
+        return max(self.error[measured], self.error.get(_BY_CLOCK, 0.0))
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that :func:`read_set` reads."""

@@ -37,6 +37,8 @@ class Supply(Generic[S, A]):
     shares: Callable[[Any, Sequence[A], ArchSpec], Iterable[A]] = lambda _problem, _legal, _spec: ()
     """Returns, of a problem with too few tiles for a GPU, algorithms like legal ones whose
     workgroups share the sums of a tile."""
+    kind: Callable[[A], object] = lambda algorithm: algorithm
+    """Returns what algorithms have in common whose predicted times are wrong together."""
     models_resources: bool = False
     """Whether the cost model asks for the registers and the LDS of built kernels."""
 

@@ -9,7 +9,7 @@ from cklang.device.device import open_device
 from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.profiler import prediction
 from cklang.errors import error
-from cklang.selection.context import using
+from cklang.selection.context import current, using
 
 
 def predict(
@@ -72,6 +72,9 @@ def predict(
         opened.synchronize()  # a call on arrays of the device does not wait
 
     with nullcontext() if compiler is None else using(compiler=compiler):
+        kernels = getattr(op, "kernels", None)
+        if kernels is not None and getattr(current().strategy, "launches", False):
+            kernels(*args, device=opened.name, **kwargs)  # not while launches are recorded
         return prediction.predict(
             call,
             board=board,

@@ -70,8 +70,9 @@ def using(
         registry: Where kernels are looked for.
         arch: The GPU that calls run on (an emulated one where there is no such GPU) and that
             selections are for: ``gfx950``.
-        strategy: ``first_fit``, ``heuristic``, ``tiered``, ``compiled_first``, ``autotune``, a
-            function from a problem to ranked keys, or an object with a method ``choose``.
+        strategy: ``first_fit``, ``heuristic``, ``tiered``, ``compiled_first``, ``autotune``,
+            ``clock``, ``tuned``, a function from a problem to ranked keys, or an object with a
+            method ``choose``.
         preset: Which products and convolutions are tried where nobody declared a kernel:
             ``catalogue``, or ``essential`` to compile few kernels.
         compiler: What compiles kernels: the path of a clang or zig, or ``rocm7``, the clang 20 that

@@ -26,6 +26,7 @@ from cklang.families.rule import ProblemRule, Rejection
 from cklang.forks import cached_property
 from cklang.keys import AnyKey
 from cklang.memo import BoundedMemo
+from cklang.selection.regret import regret_bound
 
 __all__ = ["AnyPool", "Legal", "Pool", "Times"]
 
@@ -175,6 +176,41 @@ class Pool(Generic[K]):
     def carried_from(self) -> str:
         """The GPU whose constants the predictions use if nobody measured this one, else empty."""
         return fitted(self.spec, self.family.name).carried_from
+
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.intp]:
+        """A number for each kernel, equal for those whose predictions are wrong together."""
+        numbers: dict[object, int] = {}
+        kinds = [self.family.supply.kind(key.algorithm) for key in self.keys]
+        return np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds], np.intp)
+
+    def regret(self, problem: Any, times: Times, chosen: int) -> float | None:
+        """Return by which part of the best time a choice is slower, at most, in 9 of 10 cases.
+
+        None where nobody measured how wrong the cost model is. Of each kind the quickest kernel
+        counts, for predictions of one kind are wrong together.
+
+        Args:
+            problem: What is to be computed.
+            times: Predicted; infinite where a kernel is not legal.
+            chosen: The place of the choice.
+        """
+        constants = fitted(self.spec, self.family.name)
+        if constants.carried_from or constants.family != self.family.name:
+            return None
+        spread = constants.spread(min(problem.m, problem.n))
+        return None if spread is None else regret_bound(*self.rivals(times, chosen), spread)
+
+    def rivals(self, times: Times, chosen: int) -> tuple[Times, int]:
+        """Return the least time of each kind of kernels, that of the choice for its own kind.
+
+        And the kind of the choice.
+        """
+        least = np.full(len(self), np.inf)
+        np.minimum.at(least, self.kinds, times)
+        kind = int(self.kinds[chosen])
+        least[kind] = times[chosen]
+        return least, kind
 
     @cached_property
     def cost(self) -> CostModel:

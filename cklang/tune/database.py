@@ -11,6 +11,7 @@ replaced: a kernel that was wrong once does not win because it was right the nex
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import sqlite3
@@ -373,6 +374,11 @@ class Database:
     def _add(self, pairs: Sequence[tuple[QueryKey, Measurement]]) -> int:
         with self._writing():
             return sum(self._put(question, measurement) for question, measurement in pairs)
+
+
+def now() -> str:
+    """Return the time as measurements record it."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
 def _pair(row: Any) -> tuple[QueryKey, Measurement]:

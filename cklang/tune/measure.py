@@ -7,7 +7,6 @@ the LDS that the kernel really takes, else the number of wave instructions; the 
 the emulator's counters come with it.
 """
 
-import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,7 +28,7 @@ from cklang.keys import AnyKey
 from cklang.runtime.standalone_launch import standalone_launch
 from cklang.tune.by_clock import CLOCKED, Clocked, clocked
 from cklang.tune.called import called, error_ratio_of, operands_of
-from cklang.tune.database import Measurement, Status
+from cklang.tune.database import Measurement, Status, now
 from cklang.tune.gradient import gradient_error_ratio, prepared
 from cklang.tune.on_device import measurement, microseconds
 from cklang.tune.task import TuningTask
@@ -67,11 +66,7 @@ def _of_family(task: TuningTask, key: AnyKey) -> Measurement:
 
 def failed(key: AnyKey, status: Status, note: str) -> Measurement:
     """Return the measurement of a kernel that has no cost."""
-    return Measurement(key=key, status=status, cost=None, unit="", note=note, measured_at=_now())
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+    return Measurement(key=key, status=status, cost=None, unit="", note=note, measured_at=now())
 
 
 def _launch_measured(task: TuningTask, key: AnyKey) -> Measurement:
@@ -120,7 +115,7 @@ def _judged(key: AnyKey, ratio: float, price: Callable[[], Price]) -> Measuremen
         cost=cost,
         unit=unit,
         counters={**counters, "error_ratio": ratio},
-        measured_at=_now(),
+        measured_at=now(),
     )
 
 

@@ -2,8 +2,8 @@
 """What kernels cost on the device itself: built, loaded, run on memory of their own.
 
 On a real GPU the cost is the time of a launch. The emulator's time says nothing about a GPU, so
-there the cost is the time by the clock, or, where the clock has no constants, the number of wave
-instructions; the unit says so.
+there the cost is the time by the clock, for which a few workgroups run, or, where the clock has no
+constants, the number of wave instructions; the unit says so.
 """
 
 import time
@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.device.device import Device, open_device
+from cklang.emulator.profiler.prediction import predict
 from cklang.families import family_of
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.runtime.standalone_launch import standalone_launch
 from cklang.selection.context import device_of
-from cklang.tune.by_clock import CLOCKED, clock_identity, clocked
+from cklang.tune.by_clock import CLOCKED, clock_identity
 
 _WARM = 3
 _REPEATS = 20
@@ -45,14 +46,25 @@ def measurement(
     keys: Sequence[AnyKey], functions: Functions, problem: Any, spec: ArchSpec
 ) -> Costs:
     """Build the kernels and measure each on the device that a call would run on."""
+    return measured_on(device_of(spec), keys, functions, problem)
+
+
+def measured_on(
+    name: str, keys: Sequence[AnyKey], functions: Functions, problem: Any, caches: str | None = None
+) -> Costs:
+    """Build the kernels and measure each on a device.
+
+    ``caches`` is what launches find there, as :func:`cklang.predict` takes it, if the clock times
+    them.
+    """
     from cklang.build.builder import shared_builder
 
     builder = shared_builder()
     builder.build_all([(key, functions) for key in keys])
-    device = open_device(device_of(spec))
+    device = open_device(name)
     with ExitStack() as stack:
         memory = _Memory(device, stack)
-        values = tuple(_cost(device, memory, key, functions, problem) for key in keys)
+        values = tuple(_cost(device, memory, key, functions, problem, caches) for key in keys)
     return Costs(values=values, unit=_unit(device), device=str(device))
 
 
@@ -85,7 +97,12 @@ class _Memory:
 
 
 def _cost(
-    device: Device, memory: _Memory, key: AnyKey, functions: Functions, problem: Any
+    device: Device,
+    memory: _Memory,
+    key: AnyKey,
+    functions: Functions,
+    problem: Any,
+    caches: str | None,
 ) -> float:
     """Return what a kernel takes by itself, with the launches that a choice of it entails."""
     from cklang.build.builder import shared_builder
@@ -98,14 +115,18 @@ def _cost(
     with standalone_launch(device, stages, artifacts, addresses, sizes) as launch:
         if not device.emulated:
             return microseconds(device, launch)
-        with clocked(device, sum(sizes.values())) as clock:
-            before = launch()
-            device.synchronize()
-        us = clock.us()
-        if us is not None:
-            return us
-        efforts = (before, device.counters())
+        if clock_identity(device.spec.name):
+            return _clocked(device, launch, caches)
+        efforts = (launch(), device.counters())
         return float(sum(effort.instructions for effort in efforts if effort is not None))
+
+
+def _clocked(device: Device, launch: Callable[[], object], caches: str | None) -> float:
+    def call() -> None:
+        launch()
+        device.synchronize()
+
+    return predict(call, spec=device.spec, caches=caches).us
 
 
 def microseconds(device: Device, launch: Callable[[], object]) -> float:

@@ -126,6 +126,11 @@ def _usual(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"dtype_b": dtype, **acc, "dtype_e": dtype, "layout_a": "r", "layout_b": "c", **data}
 
 
+def _kind(algorithm: Algorithm) -> object:
+    """Return the tile, and among how many workgroups its sums are shared."""
+    return algorithm.tile, algorithm.split_k, algorithm.stream_k
+
+
 def _plain_functions(signature: Signature) -> Functions | None:
     """Return the epilogue of a product alone; None of a kernel whose functions read more."""
     if signature.d or signature.a or signature.b:
@@ -174,7 +179,7 @@ class ProductFamily(Family[K, Signature, Algorithm, P]):
     algorithm = Algorithm
     algorithm_text: ClassVar[str] = "a cklang.dispatch.Algorithm for a product or convolution"
     grid = GRID
-    supply = Supply(presets=True, models_resources=True)
+    supply = Supply(presets=True, kind=_kind, models_resources=True)
     spelling: Spelling[Signature, Algorithm, Any] = Spelling(
         usual=_usual,
         plain_functions=_plain_functions,
@@ -240,7 +245,7 @@ class Gemm(ProductFamily[FusedGemm, Problem]):
 
     name = "gemm"
     compile_seconds = 5.0
-    supply = Supply(presets=True, shares=shares, models_resources=True)
+    supply = Supply(presets=True, shares=shares, kind=_kind, models_resources=True)
     fusion = Fusion(
         makers=MAKERS,
         passes={

@@ -194,7 +194,7 @@ def costs(t: Columns, spec: ArchSpec, c: Constants) -> Costs:
     loads = pieces * t.tile_k / (spec.wave_size * t.waves)
     latency = (
         t.prefetches * (c.latency_prefetch + c.serial_prefetch * alone * work)
-        + single * (c.latency_single + c.serial_single * alone * work)
+        + single * (c.latency_single + c.serial_single * alone * work + c.chain * t.chains)
         + c.load_issue * loads
     )
     written = area * t.bytes_out

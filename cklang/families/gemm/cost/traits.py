@@ -88,6 +88,8 @@ class Traits:
     """The same of the result."""
     scale_k: float
     """Elements of K that share one scale factor applied to the accumulator; 0 if there is none."""
+    chains: float
+    """Sums of a matrix instruction's shape that a wave scales, one after the other, in a K step."""
     matrix_rate: float
     """Multiplications and additions of a compute unit per clock at these element types."""
     occupancy: float
@@ -119,6 +121,7 @@ class Traits:
         merged: int = 1,
         merges_out: bool = False,
         scale_k: int = 0,
+        warp_tile: tuple[int, int] = (16, 16),
         accumulators: float = 1,
         scales: int = 0,
         blocks_per_cu: int = 1,
@@ -171,11 +174,24 @@ class Traits:
             held_b=1.0 if merges_out else 1.0 / merged,
             held_out=1.0 / merged if merges_out else 1.0,
             scale_k=scale_k,
+            chains=_chains(tile, waves, warp_tile, scale_k),
             matrix_rate=rate,
             occupancy=_occupancy(spec, allocated, lds, count),
             registers=wanted,
             spills=spills,
         )
+
+
+def _chains(
+    tile: tuple[int, int, int],
+    waves: tuple[int, int, int],
+    warp_tile: tuple[int, int],
+    scale_k: int,
+) -> float:
+    if not scale_k:
+        return 0.0
+    warp_tiles = math.prod(tile[i] / (waves[i] * warp_tile[i]) for i in (0, 1))
+    return warp_tiles * max(tile[2] / scale_k, 1.0)
 
 
 def registers_wanted(
@@ -289,6 +305,7 @@ class Columns:
     held_b: Floats
     held_out: Floats
     scale_k: Floats
+    chains: Floats
     matrix_rate: Floats
     occupancy: Floats
     registers: Floats
@@ -340,6 +357,7 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
         merged=a.groups_merged,
         merges_out=s.kind is ProductKind.CONV_GRAD_WEIGHT,
         scale_k=0 if is_mx(s, a) else s.block_k,
+        warp_tile=a.warp_tile[:2],
         accumulators=sets_of_sums(s, a),
         scales=scale_registers(s, a),
         blocks_per_cu=a.block_per_cu,

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         CkValueError: Z010, there is no such program.
     """
-    from cklang.torch.gpu import pretend
+    from cklang.pretend import pretend
 
     name = options.module or next(iter(options.program), None)
     if name is None:

@@ -157,6 +157,16 @@ def named_values(options: argparse.Namespace) -> dict[str, Any]:
     return sizes | _pairs(options.dtype, "a dtype")
 
 
+def pairs_of(words: Sequence[str]) -> dict[str, int]:
+    """Return extents that were named, such as ``M=64``.
+
+    Example:
+        >>> pairs_of(["M=64"])
+        {'M': 64}
+    """
+    return {name: _extent(text) for name, text in _pairs(list(words), "a size").items()}
+
+
 def calls_named(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the problems of ``sizes`` and of the rows of ``--problems``, as names and values."""
     dtypes = _pairs(options.dtype, "a dtype")

@@ -14,8 +14,8 @@ from cklang.versions import check_version
 check_version("torch", torch.__version__)  # modules below import what other versions lack
 
 from cklang.gradients import vjp
+from cklang.pretend import pretend
 from cklang.torch.backend import cklang_backend, register, report
-from cklang.torch.gpu import pretend
 from cklang.torch.gradient import set_backward_of, set_saving_of
 from cklang.torch.library import custom_op_of
 from cklang.torch.saving import saved_values, saving

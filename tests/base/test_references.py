@@ -110,7 +110,7 @@ def public(dotted: str) -> bool:
 NAMES = re.compile(r"(?<![\w./@-])(?:ck|cklang|emulator)(?!\.(?:md|py)\b)(?:\.[A-Za-z_]\w*)+")
 IMPORTS = re.compile(r"^from (cklang(?:\.\w+)*) import ([\w, ]+)$", re.MULTILINE)
 _IMPORTED_AS = {"ck": "cklang", "emulator": "cklang.emulator"}
-PUBLIC_MODULES = ("dispatch", "emulator", "errors", "families", "testing", "torch")
+PUBLIC_MODULES = ("judge", "dispatch", "emulator", "errors", "families", "testing", "torch")
 """Packages that users may import besides ``cklang`` itself."""
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -56,9 +56,11 @@ LAYERS = (
     "exporting",
     "prebuilding",
     "gradients",
+    "pretend",
     "torch",
     "tune",
     "testing",
+    "judge",
     "cli",
 )
 """A layer imports itself and those above it in this list."""

@@ -290,3 +290,36 @@ def test_a_program_that_is_not_there(words: tuple[str, ...], capsys: Any) -> Non
     assert main(["run", "--torch", "gfx942", *words]) == 1
     assert "CK-Z010" in capsys.readouterr().err
     sys.argv = before
+
+
+CUDA = r"""
+#include <ATen/cuda/CUDAContext.h>
+#include <cuda_runtime.h>
+__global__ void add_kernel(const float* a, const float* b, float* out, int n) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < n) out[at] = a[at] + b[at];
+}
+torch::Tensor add(torch::Tensor a, torch::Tensor b) {
+    TORCH_CHECK(a.is_cuda() && b.is_cuda(), "tensors must be on the GPU");
+    auto out = torch::empty(a.sizes(), a.options());
+    cudaStream_t stream = at::cuda::getCurrentCUDAStream();
+    int n = a.numel();
+    add_kernel<<<(n + 255) / 256, 256, 0, stream>>>(
+        a.data_ptr<float>(), b.data_ptr<float>(), out.data_ptr<float>(), n);
+    return out;
+}
+"""
+
+
+@pytest.mark.full
+def test_extensions_of_hip(gpu: torch.device) -> None:
+    from torch.utils.cpp_extension import load_inline
+
+    declared = "torch::Tensor add(torch::Tensor a, torch::Tensor b);"
+    module = load_inline("adding", declared, cuda_sources=CUDA, functions=["add"])
+    a, b = torch.randn(2, 1000, device="cuda")
+    out = module.add(a, b)
+    assert out.device == gpu
+    assert torch.equal(out, a + b)
+    with pytest.raises(RuntimeError, match="tensors must be on the GPU"):
+        module.add(a.cpu(), b)

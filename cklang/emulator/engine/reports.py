@@ -3,7 +3,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,13 @@ def to_sarif(reports: Sequence[CheckReport]) -> str:
         >>> json.loads(to_sarif([one]))["runs"][0]["results"][0]["ruleId"]
         'waits'
     """
-    rules = [{"id": name, "shortDescription": {"text": text}} for name, text in RULES.items()]
-    driver = {"name": "cklang check", "rules": rules}
-    run = {"tool": {"driver": driver}, "results": [_result(report) for report in reports]}
+    return sarif_log("cklang check", RULES, [_result(report) for report in reports])
+
+
+def sarif_log(tool: str, rules: Mapping[str, str], results: Sequence[Mapping[str, Any]]) -> str:
+    """Return results of a tool, and what its rules say, as a SARIF 2.1.0 log."""
+    texts = [{"id": name, "shortDescription": {"text": text}} for name, text in rules.items()]
+    run = {"tool": {"driver": {"name": tool, "rules": texts}}, "results": results}
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2)
 
 

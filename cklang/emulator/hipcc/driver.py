@@ -55,12 +55,15 @@ _SYSTEM_LIBRARIES = ("-lpthread", "-lm", "-ldl")
 _LEVEL = re.compile(r"-O([0-3sgz]|fast)?")
 
 
-def build(words: Sequence[str], say: Callable[[str], object]) -> Path:
+def build(
+    words: Sequence[str], say: Callable[[str], object], *, headers: Sequence[str] | None = None
+) -> Path:
     """Do what the words after ``cklang hipcc`` ask for; return the file that was made.
 
     Args:
         words: The command line, see :mod:`cklang.emulator.hipcc.options`.
         say: Takes text for the user: the compiler's warnings and errors, and notes.
+        headers: Flags for the headers of the C and C++ libraries, in the place of the compiler's.
 
     Returns:
         The output; the last one, if there are several sources and ``-c``.
@@ -82,7 +85,7 @@ def build(words: Sequence[str], say: Callable[[str], object]) -> Path:
         tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder,
         Wait("hipcc", _tool_runs(line)) as progress,
     ):
-        return _Driver(line, toolchain, Path(folder), say, progress).run()
+        return _Driver(line, toolchain, Path(folder), say, progress, headers).run()
 
 
 def _tool_runs(line: Line) -> int:
@@ -115,6 +118,7 @@ class _Driver:
     folder: Path
     say: Callable[[str], object]
     progress: Wait
+    headers: Sequence[str] | None = None
 
     def run(self) -> Path:
         line = self.line
@@ -319,7 +323,8 @@ class _Driver:
             ck_tile = []
         toolchain = self.toolchain
         before = (*toolchain.clang, *toolchain.host_target(), *_system(*first))
-        start = (*before, *toolchain.host_headers())
+        own = toolchain.host_headers() if self.headers is None else self.headers
+        start = (*before, *own)
         # Some of the user's flags mean something to the other pass alone.
         return [*start, *ck_tile, "-Wno-unused-command-line-argument"]
 

@@ -8,6 +8,7 @@ asks for another device, and gives results the device of their operands.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
@@ -24,6 +25,8 @@ GPU = torch.device("cuda", 0)
 CPU = torch.device("cpu")
 _aten = torch.ops.aten
 _DATA: Any = torch.Tensor.data
+PLACE: list[Callable[[torch.Tensor], torch.Tensor]] = [lambda host: host]
+"""Gives the memory of a new tensor on the GPU another place."""
 _answer = [CPU]
 """The device that torch's C++ is told; the last one counts."""
 
@@ -36,6 +39,7 @@ class GpuTensor(torch.Tensor):
     @staticmethod
     def __new__(cls, host: torch.Tensor) -> GpuTensor:
         """Make one in the memory of ``host``."""
+        host = PLACE[0](host)
         self = torch.Tensor._make_subclass(cls, host, False, dispatch_device=True)
         self.host = host
         return self
@@ -110,6 +114,11 @@ class GpuTensor(torch.Tensor):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         face: dict[str, Any] = self.host.detach().numpy().__array_interface__
         return face | {"version": 2}
+
+
+def live_tensors() -> list[GpuTensor]:
+    """Return the tensors on the GPU that something still refers to."""
+    return [value for value in gc.get_objects() if issubclass(type(value), GpuTensor)]
 
 
 def _restored(host: torch.Tensor, requires_grad: bool) -> torch.Tensor:

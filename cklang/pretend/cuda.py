@@ -14,7 +14,7 @@ import torch
 from cklang import emulator
 from cklang.device.device import Device
 from cklang.errors import error
-from cklang.torch.gpu.tensor import GPU, is_gpu
+from cklang.pretend.tensor import GPU, is_gpu
 
 _DEFAULT_STREAM = 0
 _MILLI = 1000.0

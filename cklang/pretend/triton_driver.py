@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from cklang.emulator.triton.driver import EmulatedDriver, _Launcher
-from cklang.torch.gpu.tensor import GPU, GpuTensor
+from cklang.pretend.tensor import GPU, GpuTensor
 
 
 class _GpuLauncher(_Launcher):

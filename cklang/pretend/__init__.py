@@ -12,15 +12,16 @@ from typing import Any
 
 import torch
 from torch.overrides import _get_current_function_mode_stack
+from torch.utils import cpp_extension
 
 from cklang import emulator, knobs
 from cklang.device.device import open_device
 from cklang.emulator import flydsl, triton
 from cklang.emulator.hip.headers import hip_version
 from cklang.errors import error
-from cklang.torch.gpu import cuda
-from cklang.torch.gpu.tensor import GPU, GpuMode, GpuTensor, is_gpu
-from cklang.torch.gpu.triton_driver import GpuDriver
+from cklang.pretend import cuda, extension
+from cklang.pretend.tensor import GPU, GpuMode, GpuTensor, is_gpu
+from cklang.pretend.triton_driver import GpuDriver
 
 __all__ = ["GPU", "GpuTensor", "pretend"]
 
@@ -54,7 +55,7 @@ def pretend(gpu: str) -> Iterator[None]:
     with ExitStack() as stack:
         stack.callback(knobs.export, knobs.export({knobs.DEVICE.name: f"emu:{gpu}"}))
         _enter_launchers(stack, gpu)
-        for owner, values in _changes(mode, cuda.functions(device, hip), hip):
+        for owner, values in _changes(mode, cuda.functions(device, hip), hip, gpu):
             for name, value in values.items():
                 _replace(stack, owner, name, value)
         stack.enter_context(mode)
@@ -80,7 +81,7 @@ def _replace(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
 
 
 def _changes(
-    mode: GpuMode, functions: Mapping[str, Any], hip: str
+    mode: GpuMode, functions: Mapping[str, Any], hip: str, gpu: str
 ) -> tuple[tuple[Any, Mapping[str, Any]], ...]:
     """Return what is replaced, and where."""
     autocast = torch.amp.autocast_mode.autocast
@@ -88,6 +89,7 @@ def _changes(
         (torch.cuda, {**cuda.refusals(), **functions}),
         (torch.accelerator, cuda.accelerator()),
         (torch.version, {"hip": hip}),
+        (cpp_extension, extension.functions(gpu)),
         (torch._C, {"_cuda_getCurrentRawStream": lambda _: 0}),
         (torch.autograd, {"_engine_run_backward": _backward(mode, torch.autograd)}),
         (autocast, {"__init__": _autocast(autocast.__init__)}),

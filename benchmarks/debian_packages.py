@@ -63,3 +63,9 @@ def loader(root: Path) -> tuple[str, ...]:
         (ours / name).unlink(missing_ok=True)
         (ours / name).symlink_to(library_path())
     return start.loader(system, [ours, *start.folders(system)])
+
+
+def amds_loader(root: Path) -> tuple[str, ...]:
+    """Return the command that runs a program with AMD's libraries."""
+    system = root / start.SYSTEM
+    return start.loader(system, start.folders(system))

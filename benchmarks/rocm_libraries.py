@@ -4,10 +4,13 @@
 The programs come from Debian packages, with the C library and everything else they depend on.
 apt downloads them from a suite into a folder of cklang's cache, and nothing is installed; a folder
 of ``.deb`` files works too. The programs' own loader starts them, with the emulator's
-``libamdhip64.so`` before AMD's. Prints a Markdown table, and below it the tests that did not pass.
+``libamdhip64.so`` before AMD's; with ``--runtime amd`` AMD's own runtime is left, and the GPUs are
+emulated below it (``cklang rocm``). Prints a Markdown table, and below it the tests that did not
+pass.
 
     python benchmarks/rocm_libraries.py [library ...] [--arch gfx90a] [--jobs 2] [--limit 120]
         [--suite unstable | --packages folder] [--program pattern] [--filter pattern] [--budget s]
+        [--runtime cklang | amd]
 
 A test that does not end in ``--limit`` seconds is stopped with its program, which then goes on with
 the tests behind it. ``--budget`` ends each program after so many seconds; tests that it has not
@@ -33,8 +36,9 @@ from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
 
-from debian_packages import download, loader, unpack
+from debian_packages import amds_loader, download, loader, unpack
 
+from cklang.emulator.rocm.start import settings
 from cklang.toolchain.paths import cache_root
 
 LIBRARIES = {
@@ -256,6 +260,7 @@ def main() -> None:
     parser.add_argument("--arch", default="gfx90a", help="the emulated GPU")
     parser.add_argument("--suite", default="unstable", help="Debian's suite")
     parser.add_argument("--packages", type=Path, help="a folder of .deb files; nothing is loaded")
+    parser.add_argument("--runtime", choices=("cklang", "amd"), default="cklang", help="whose HIP")
     parser.add_argument("--program", default="*", help="which programs")
     parser.add_argument("--filter", default="*", help="which tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at a time")
@@ -271,11 +276,14 @@ def main() -> None:
     root = folder / "root"
     root.mkdir(exist_ok=True)
     unpack(debs, root)
-    logs = folder / "logs" / options.arch
+    amds = options.runtime == "amd"
+    chosen = settings(options.arch) if amds else {"CKLANG_GPUS": options.arch}
+    logs = folder / "logs" / (f"{options.arch}-amd" if amds else options.arch)
     logs.mkdir(parents=True, exist_ok=True)
     run = Run(
-        command=loader(root), limit=options.limit, budget=options.budget, framework=GTEST,
-        environment={**os.environ, "CKLANG_GPUS": options.arch, "CKLANG_PYTHON": sys.executable},
+        command=(amds_loader if amds else loader)(root), limit=options.limit,
+        budget=options.budget, framework=GTEST,
+        environment={**os.environ, "CKLANG_PYTHON": sys.executable, **chosen},
         pattern=options.filter, logs=logs,
     )  # fmt: skip
     print(f"{HEADER}\n|{'---|' * HEADER.count(' | ')}---|")

@@ -10,7 +10,8 @@ from tests.support.hip_programs import built, run
 _MACHINES = {
     "breadth_first": ("gfx942",), "complex_numbers": ("gfx942", "gfx1201"),
     "device_memory": ("gfx942", "gfx1201"), "fourier": ("gfx942",), "graph_updates": ("gfx942",),
-    "half_classes": ("gfx942", "gfx1201"), "image_filter": ("gfx1201",), "lattice": ("gfx942",),
+    "half_classes": ("gfx942", "gfx1201"), "image_filter": ("gfx1201",), "in_order": ("gfx942",),
+    "lattice": ("gfx942",),
     "peers": ("gfx950,gfx950",), "random_arrays": ("gfx942",), "sha256": ("gfx942",),
     "sorting": ("gfx942",), "sparse": ("gfx942",), "surfaces": ("gfx90a", "gfx1100"),
     "textures": ("gfx90a", "gfx1100"), "virtual_memory": ("gfx942",), "words": ("gfx942",),
@@ -22,6 +23,7 @@ _SAYS = {
     "device_memory": "0 failed, 0 wrong\n",
     "half_classes": "0 wrong\n",
     "image_filter": "0 failed, 0 wrong\n",
+    "in_order": "1.5 from thread 3\n0 failed\n",
     "lattice": "0 failed, 0 wrong, mass kept\n",
     "sorting": "0 failed, sorted\n",
     "sparse": "0 failed, residual small\n",

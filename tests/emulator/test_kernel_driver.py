@@ -6,6 +6,7 @@ The packages come with ``python benchmarks/rocm_libraries.py``; without them tes
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,11 +96,48 @@ def root() -> Path:
 
 AMDS = {
     "breadth_first": ("gfx942", "0 failed, 0 wrong\n"),
+    "in_order": ("gfx942", "1.5 from thread 3\n0 failed\n"),
+    "peers": ("gfx942,gfx942", "0 failed\n"),
     "random_arrays": ("gfx90a", "0 failed\n"),
     "sorting": ("gfx942,gfx942", "0 failed, sorted\n"),
     "words": ("gfx1100", "0 failed\n"),
 }
 """Programs that check themselves, the GPUs they run on, and what they print."""
+
+_CALL = """
+import numpy as np
+import cklang as ck
+
+M, N, K = ck.dims("M N K")
+
+@ck.op
+def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return ck.gelu(x @ w.T)
+
+x, w = (np.random.default_rng(0).uniform(-1, 1, (128, 64)).astype(np.float16) for _ in "ab")
+real = product(x, w)
+print("libamdhip64.so.6" in open("/proc/self/maps").read())
+np.save("result.npy", real)
+"""
+
+
+@pytest.mark.usefixtures("compiler")
+def test_an_op_runs_on_amds_runtime_as_on_ours(root: Path, tmp_path: Path) -> None:
+    """As on a machine with a GPU: ``CKLANG_DEVICE=hip:0``."""
+    script = tmp_path / "call.py"
+    script.write_text(_CALL)
+    results = []
+    for device in ("hip:0", "emu:gfx942"):
+        amds = device == "hip:0"
+        settings = start.settings("gfx942") if amds else {}
+        done = subprocess.run(
+            start.command([sys.executable, str(script)], root if amds else None),
+            capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+            env={**os.environ, **settings, "CKLANG_DEVICE": device},
+        )  # fmt: skip
+        assert done.stdout == f"{amds}\n", done.stderr
+        results.append((tmp_path / "result.npy").read_bytes())
+    assert results[0] == results[1]
 
 
 @pytest.mark.usefixtures("compiler")

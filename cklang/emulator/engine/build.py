@@ -80,7 +80,7 @@ _DRIVER_UNIT = "kfd"
 """The unit that the driver's library alone has; no other unit reads its headers."""
 _INTERPOSED = (
     *("access", "fopen", "fopen64", "ioctl", "open", "open64", "openat", "opendir"),
-    *("amdgpu_*", "drm*"),
+    *("stat", "stat64", "amdgpu_*", "drm*"),
 )
 """What the driver's library exports: functions that stand before those of other libraries."""
 _JOINED = {

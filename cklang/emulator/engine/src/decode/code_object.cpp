@@ -160,6 +160,12 @@ CodeObject::~CodeObject() {
   if (image_ != nullptr && !borrowed_) munmap(image_, image_size_);
 }
 
+CodeObject::Status CodeObject::load_at(u8* image, const void* bytes, size_t size, const char* arch, Message& error) {
+  image_ = image;
+  borrowed_ = true;
+  return load(bytes, size, arch, error);
+}
+
 CodeObject::Status CodeObject::view(u8* image, u64 size, u64 descriptor, const char* name, const char* arch,
                                     Message& error) {
   image_ = image;
@@ -268,6 +274,7 @@ bool CodeObject::map_segments(Message& error) {
     return false;
   }
   image_size_ = (end + 4095) / 4096 * 4096;
+  if (borrowed_) return true;
   void* memory = mmap(nullptr, image_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     error.add("no memory for a code object of %llu bytes", static_cast<unsigned long long>(image_size_));
@@ -325,6 +332,7 @@ bool CodeObject::read_symbols(Message& error) {
 }
 
 bool CodeObject::relocate(Message& error) {
+  if (borrowed_) return true;
   const Section table = section(".rela.dyn"), dynamic = section(".dynsym");
   for (u64 at = 0; table.data != nullptr && at + sizeof(Elf64_Rela) <= table.size; at += sizeof(Elf64_Rela)) {
     const auto entry = load_as<Elf64_Rela>(table.data + at);

@@ -69,8 +69,11 @@ class CodeObject {
   /// @param size bytes readable, or 0 if unknown (then the file's own tables are believed).
   Status load(const void* bytes, size_t size, const char* arch, Message& error);
 
-  /// Takes code where another loader has put it: `size` bytes from `image` on, with the descriptor of a kernel that is
-  /// called `name` at `descriptor`. They stay its own.
+  /// As `load`, of a file whose segments another loader has put at `image` and relocated. They stay its own.
+  Status load_at(u8* image, const void* bytes, size_t size, const char* arch, Message& error);
+
+  /// Takes code of which no file is known: `size` bytes from `image` on, with the descriptor of a kernel that is called
+  /// `name` at `descriptor`.
   Status view(u8* image, u64 size, u64 descriptor, const char* name, const char* arch, Message& error);
 
   const Kernel* kernel(const char* name) const;

@@ -245,9 +245,14 @@ void run_prepared(PreparedLaunch& prepared) {
   const KernelArgument* calls = hostcall_argument(prepared.program->kernel());
   std::unique_ptr<Hostcall> hostcall;
   if (calls != nullptr && calls->offset + 8 <= work.kernarg_bytes) {
-    hostcall = std::make_unique<Hostcall>();
-    const u64 address = hostcall->address();
-    std::memcpy(prepared.kernarg + calls->offset, &address, 8);
+    const u64 foreign = serves_runtime() ? load_as<u64>(work.kernarg + calls->offset) : 0;
+    if (foreign != 0) {
+      hostcall = std::make_unique<Hostcall>(foreign);
+    } else if (!serves_runtime()) {
+      hostcall = std::make_unique<Hostcall>();
+      const u64 address = hostcall->address();
+      std::memcpy(prepared.kernarg + calls->offset, &address, 8);
+    }
     work.hostcall = hostcall.get();
   }
   if (!host_memory_reachable() && given_host_memory(work)) work.checks |= kCheckHost;

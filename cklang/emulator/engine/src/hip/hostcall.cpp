@@ -21,7 +21,31 @@ constexpr u64 kCountMask = 7;
 constexpr u64 kToStderr = 1;                 // in the first word of a printf message
 constexpr size_t kLongestMessage = 1 << 17;  // words
 
+constexpr size_t kSignalValue = 8, kSignalMailbox = 16, kSignalEvent = 24;  // in HSA's layout
+
+Interrupt g_interrupt = nullptr;
+
 }  // namespace
+
+void set_interrupt(Interrupt interrupt) { __atomic_store_n(&g_interrupt, interrupt, __ATOMIC_RELEASE); }
+void interrupt_host(u32 event) {
+  if (const Interrupt interrupt = __atomic_load_n(&g_interrupt, __ATOMIC_ACQUIRE)) interrupt(event);
+}
+
+Hostcall::Hostcall(u64 foreign) : foreign_(reinterpret_cast<Buffer*>(foreign)) {}
+
+/// Rings the other runtime's doorbell.
+void Hostcall::wake_foreign() {
+  const u64 ready = __atomic_load_n(&foreign_->ready, __ATOMIC_ACQUIRE);
+  if (ready == 0 || __atomic_exchange_n(&woken_, ready, __ATOMIC_ACQ_REL) == ready) return;
+  u8* const signal = reinterpret_cast<u8*>(foreign_->doorbell);
+  __atomic_add_fetch(reinterpret_cast<u64*>(signal + kSignalValue), 1, __ATOMIC_ACQ_REL);
+  const u64 mailbox = load_as<u64>(signal + kSignalMailbox);
+  const u32 event = load_as<u32>(signal + kSignalEvent);
+  if (mailbox == 0) return;
+  __atomic_store_n(reinterpret_cast<u64*>(mailbox), event, __ATOMIC_RELEASE);
+  interrupt_host(event);
+}
 
 Hostcall::Hostcall() : payloads_(new Payload[kPackets]) {
   constexpr u64 first_use = kPackets;  // names are (use count, packet number) and never 0
@@ -37,6 +61,7 @@ bool Hostcall::owns(u64 address) const {
 }
 
 void Hostcall::serve() {
+  if (foreign_ != nullptr) return wake_foreign();
   if (__atomic_load_n(&buffer_.ready, __ATOMIC_RELAXED) == 0) return;
   const Guard guard(lock_);
   u32 order[kPackets];

@@ -15,9 +15,17 @@
 
 namespace ckemu {
 
+/// What happens when a kernel interrupts the host, with the number of an event; nothing if it is null.
+using Interrupt = void (*)(u32 event);
+void set_interrupt(Interrupt interrupt);
+void interrupt_host(u32 event);
+
 class Hostcall {
  public:
   Hostcall();
+  /// A buffer that another runtime answers: it is woken when kernels ask, also by those that leave that to the
+  /// emulator.
+  explicit Hostcall(u64 foreign);
   Hostcall(const Hostcall&) = delete;
   Hostcall& operator=(const Hostcall&) = delete;
 
@@ -49,12 +57,15 @@ class Hostcall {
   };
   static constexpr u32 kPackets = 2;
 
+  void wake_foreign();
   void answer(const Packet& packet, Payload& payload);
   u64 receive(u64* slot);
   void print(const std::vector<u64>& words);
 
   Mutex lock_;
-  Buffer buffer_;
+  Buffer buffer_ = {};
+  Buffer* foreign_ = nullptr;
+  u64 woken_ = 0;  // what was ready when the other runtime was woken last
   Packet packets_[kPackets];
   std::unique_ptr<Payload[]> payloads_;
   u64 signal_[16] = {};  // an amd_signal_t that wakes nobody

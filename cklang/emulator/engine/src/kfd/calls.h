@@ -92,6 +92,18 @@ struct XnackMode {
   i32 mode;
 };
 
+/// What a loader tells debuggers, as in <link.h>.
+struct LoadedObject {
+  u64 base;
+  const char* name;  // a URI
+  u64 dynamic;
+  const LoadedObject *next, *previous;
+};
+struct Loader {
+  i32 version, pad;
+  const LoadedObject* objects;
+};
+
 enum MemoryFlag : u32 { kVram = 1 << 0, kGtt = 1 << 1, kUserMemory = 1 << 2, kDoorbells = 1 << 3 };
 enum EventType : u32 { kSignalEvent = 0, kHardwareEvent = 3, kMemoryEvent = 8 };
 enum QueueType : u32 { kAqlQueue = 2 };

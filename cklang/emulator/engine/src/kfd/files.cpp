@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,7 +15,9 @@
 #include <string_view>
 
 #include "core/environment.h"
+#include "checks/deadlock.h"
 #include "hip/ckemu.h"
+#include "hip/hostcall.h"
 #include "hip/hip_types.h"
 #include "kfd/kfd.h"
 
@@ -52,12 +55,26 @@ bool names_device(std::string_view path) {
   return number - kFirstRender < static_cast<u64>(device_count());
 }
 
+constexpr u64 kPatience = 30000;  // milliseconds without progress: what kernels wait for is the runtime's too
+
 int open_at(int at, const char* path, int flags, unsigned mode) {
   if (path != nullptr && names_device(path)) {
     serve_runtime();
+    set_interrupt(raise_event);
+    set_patience(kPatience);
     return open_device();
   }
   return static_cast<int>(syscall(SYS_openat, at, path != nullptr ? redirected(path).c_str() : nullptr, flags, mode));
+}
+
+int stat_of(const char* path, struct stat* found) {
+  if (path == nullptr || !names_device(path)) {
+    const std::string place = redirected(path);
+    return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path != nullptr ? place.c_str() : nullptr, found, 0));
+  }
+  *found = {};
+  found->st_mode = S_IFCHR | 0666;
+  return 0;
 }
 
 /// The function of this name behind ours.
@@ -114,6 +131,11 @@ CKEMU_EXPORT FILE* fopen64(const char* path, const char* mode) {
 CKEMU_EXPORT DIR* opendir(const char* path) { return next<DIR*(const char*)>("opendir")(redirected(path).c_str()); }
 CKEMU_EXPORT int access(const char* path, int mode) {
   return names_device(path) ? 0 : static_cast<int>(syscall(SYS_access, redirected(path).c_str(), mode));
+}
+
+CKEMU_EXPORT int stat(const char* path, struct stat* found) { return stat_of(path, found); }
+CKEMU_EXPORT int stat64(const char* path, struct stat64* found) {
+  return stat_of(path, reinterpret_cast<struct stat*>(found));
 }
 
 CKEMU_EXPORT int ioctl(int fd, unsigned long request, ...) {

@@ -50,6 +50,15 @@ void complete(u64 handle, u64 start) {
   raise_event(signal.event);
 }
 
+/// What the last launch that has failed has accessed.
+u64 fault_address(Device& gpu) {
+  const Guard guard(gpu.lock);
+  for (const PastLaunch& launch : gpu.past) {
+    if (launch.result.fault.kind != FaultKind::None) return launch.result.fault.address;
+  }
+  return 0;
+}
+
 class Ring {
  public:
   Ring(const CreateQueue& call, int gpu, u32 slot)
@@ -125,6 +134,7 @@ class Ring {
       return true;
     }
     if (packet.format != kBarrierValue) return refuse("a vendor's packet of format %u", packet.format);
+    if (packet.signal == 0) return true;
     for (Patience patience; !stopped(); patience.again()) {
       const i64 value = value_of(packet.signal) & packet.mask;
       const bool come[] = {value == packet.value, value != packet.value, value < packet.value, value >= packet.value};
@@ -148,6 +158,10 @@ class Ring {
   }
   bool dispatch(const DispatchPacket& packet) {
     Device& gpu = *device(gpu_);
+    for (int axis = 0; axis < 3; ++axis) {
+      if (packet.block[axis] == 0 || packet.grid[axis] % packet.block[axis] != 0)
+        return refuse("a grid that is no multiple of workgroups of %u", packet.block[axis]);
+    }
     Message problem;
     const Ref<Program> program = program_at(gpu, packet.kernel_object, problem);
     if (!program) {
@@ -160,8 +174,8 @@ class Ring {
     launch.program = prepared.program.get();
     launch.packet = packet;
     for (int axis = 0; axis < 3; ++axis) {
-      launch.block[axis] = std::max<u32>(1, packet.block[axis]);
-      launch.groups[axis] = (std::max<u32>(1, packet.grid[axis]) + launch.block[axis] - 1) / launch.block[axis];
+      launch.block[axis] = packet.block[axis];
+      launch.groups[axis] = packet.grid[axis] / packet.block[axis];
     }
     launch.lds_bytes = packet.group_bytes;
     launch.scratch_bytes = (packet.private_bytes + 3) / 4 * 4;
@@ -173,8 +187,7 @@ class Ring {
         gpu.spec->compute_units;
     run_prepared(prepared);
     if (gpu.failure() == hipSuccess) return true;
-    const bool address = gpu.failure() == hipErrorIllegalAddress;
-    if (address) raise_memory_fault(gpu_, 0);
+    if (gpu.failure() == hipErrorIllegalAddress) raise_memory_fault(gpu_, fault_address(gpu));
     else report(gpu.failure() == hipErrorAssert ? kWaveTrap : kIllegalInstruction);
     return false;
   }

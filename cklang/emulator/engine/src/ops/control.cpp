@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "core/fault.h"
+#include "hip/hostcall.h"
 #include "ops/control.h"
 #include "ops/handlers.h"
 #include "ops/rdna_registers.h"
@@ -72,6 +73,11 @@ void sleep(Wave& w, const Code&) {
   w.stop();
 }
 void no_operation(Wave&, const Code&) {}
+
+/// Of all messages only interrupts of the host mean something: m0 has the number of an event.
+void send_message(Wave& w, const Code& c) {
+  if ((c.offset & 0xf) == 1) interrupt_host(w.s[kM0] & 0xffffff);
+}
 
 void trap(Wave& w, const Code& c) {
   const int id = c.offset & 0xff;
@@ -182,7 +188,7 @@ constexpr HandlerRow kControlRows[] = {
     {Op::s_incperflevel, no_operation},
     {Op::s_decperflevel, no_operation},
     {Op::s_ttracedata, no_operation},
-    {Op::s_sendmsg, no_operation},
+    {Op::s_sendmsg, send_message},
     {Op::s_trap, trap},
     {Op::v_clrexcp, no_operation},  // no exception is ever recorded
     {Op::s_getreg_b32, getreg},

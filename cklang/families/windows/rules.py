@@ -55,10 +55,13 @@ RULES = RuleSet(placeholder=WindowAlgorithm(vector=1, columns=1, rows=1))
 
 def loads_of(a: WindowAlgorithm, s: WindowSignature) -> int:
     """Return how many vectors of pixels a thread loads."""
-    (sz, sy, sx), (dz, dy, dx), (z, y, x) = s.stride, s.dilation, s.window
-    planes = read_places(a.planes, sz, z, dz)
-    rows, columns = read_places(a.rows, sy, y, dy), read_places(a.columns, sx, x, dx)
-    return rows * columns * planes * s.channels
+    planes = read_places(a.planes, s.stride[0], s.window[0], s.dilation[0])
+    return _loads_of_plane(a, s) * planes * s.channels
+
+
+def _loads_of_plane(a: WindowAlgorithm, s: WindowSignature) -> int:
+    (_, sy, sx), (_, dy, dx), (_, y, x) = s.stride, s.dilation, s.window
+    return read_places(a.rows, sy, y, dy) * read_places(a.columns, sx, x, dx)
 
 
 def registers_of(a: WindowAlgorithm, s: WindowSignature) -> int:
@@ -83,8 +86,7 @@ def unrolled_of(a: WindowAlgorithm, s: WindowSignature) -> int:
 
 def loads_at_once(a: WindowAlgorithm, s: WindowSignature) -> int:
     """Return how many vectors of pixels the code loads without a loop."""
-    loads = loads_of(a, s)
-    return loads // (s.window[0] * s.channels) if has_features(a, s) else loads
+    return _loads_of_plane(a, s) if has_features(a, s) else loads_of(a, s)
 
 
 @RULES.algorithm("window-types", "windows are of floats of 16 or 32 bits", reads=())

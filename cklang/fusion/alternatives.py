@@ -26,7 +26,7 @@ def with_stored(function: Function, names: Iterable[str]) -> Function:
     body: list[Operation] = []
     for operation in function.body:
         operands = tuple(renamed.get(value.name, value) for value in operation.operands)
-        body.append(replace(operation, operands=operands))
+        body.append(operation.of(operands))
         value = operation.result
         if value.name not in wanted:
             continue

@@ -100,6 +100,11 @@ class Flow:
             node: tuple(source for source, _ in uses) for node, uses in self._uses.items()
         }
         self._below: dict[Occurrence, tuple[Occurrence, ...]] = {}
+        self._views: dict[int, list[Occurrence]] = {}
+        self._straight = {
+            node: Occurrence(node, identity(known.value.type.rank))
+            for node, known in self._payloads.items()
+        }
         self._above = self._above_by_node()
         self._anchors: dict[int, frozenset[tuple[int, Axes]]] = {}
         self._colours: dict[int, int | None] = {}
@@ -240,7 +245,7 @@ class Flow:
 
     def occurrence(self, node: int) -> Occurrence:
         """Return ``node`` seen from itself."""
-        return Occurrence(node, identity(self.value(node).type.rank))
+        return self._straight[node]
 
     def below(self, use: Occurrence) -> tuple[Occurrence, ...]:
         """Return the occurrences of an occurrence's operands, in order."""
@@ -312,6 +317,12 @@ class Flow:
         Transposes are passed, and broadcasts that leave rows and columns alone: along a batch axis
         the matrix may repeat.
         """
+        known = self._views.get(operand)
+        if known is None:
+            known = self._views[operand] = self._view(operand)
+        return known
+
+    def _view(self, operand: int) -> list[Occurrence]:
         path = [self.occurrence(operand)]
         shape = self.value(operand).type.shape
         while self.kind(path[-1].node) is Kind.SHAPE:

@@ -68,7 +68,7 @@ def _without_idle_aparts(function: Function) -> Function:
     body: list[Operation] = []
     for operation in function.body:
         operands = tuple(same.get(value.name, value) for value in operation.operands)
-        operation = replace(operation, operands=operands)
+        operation = operation.of(operands)
         if operation.op == APART:
             (value,) = operands
             writer = definitions.get(value.name)
@@ -128,7 +128,7 @@ class _Copier:
                 copies[place].result if place in copies else value
                 for place, value in enumerate(operation.operands)
             )
-            body.append(replace(operation, operands=operands))
+            body.append(operation.of(operands))
         results: list[Value] = []
         for value in self.function.results:
             writer = self.definitions.get(value.name)

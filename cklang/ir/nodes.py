@@ -40,7 +40,7 @@ means is one row of :mod:`cklang.ir.ops`.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, Union
 
 from cklang.errors import error
@@ -115,6 +115,10 @@ class Operation:
 
     def __hash__(self) -> int:
         return hash(self.identity)
+
+    def of(self, operands: tuple[Value, ...]) -> "Operation":
+        """Return the operation with other operands; itself if they are its own."""
+        return self if operands == self.operands else replace(self, operands=operands)
 
     def attr(self, name: str) -> Attr:
         """Return attribute ``name``."""

@@ -216,7 +216,8 @@ def _triple(what: str, value: object) -> None:
     if not isinstance(value, tuple) or len(value) != 3:
         raise error("K013", name=what, got=value)
     for axis, extent in zip("mnk", value, strict=True):
-        require_integer(f"{what} {axis}", extent)
+        if type(extent) is not int or extent < 1:  # thousands are made: no text for each
+            require_integer(f"{what} {axis}", extent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,16 @@
 import math
 from typing import Any
 
-from cklang.frontend import axis_composites, expert_composites
+from cklang.frontend import axis_composites, block_composites, expert_composites
 from cklang.frontend import functions as ck
 from cklang.frontend.axis_composites import *  # noqa: F403 - the names of its __all__
+from cklang.frontend.block_composites import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.composite import composite
 from cklang.frontend.expert_composites import *  # noqa: F403 - the names of its __all__
 
 __all__ = [
     *axis_composites.__all__,
+    *block_composites.__all__,
     *expert_composites.__all__,
     "celu",
     "deg2rad",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
-from cklang.frontend.ops.masks import Joined, Mask, Window, visible
+from cklang.frontend.ops.masks import Blocks, Joined, Mask, Window, visible
 from cklang.frontend.other_names import SCORE_PARAMETERS
 from cklang.ir.attention import (
     INDICES,
@@ -19,6 +19,7 @@ from cklang.ir.attention import (
     SEEDS,
     STARTS,
     attend,
+    element,
     log_sum,
 )
 from cklang.ir.attention_lists import OPTIONS, Extents, check_lists
@@ -65,7 +66,7 @@ def eager_attention(
         "scale": scale if isinstance(scale, str) else float(scale),
         "dropout": dropout,
         "score": _by_name(score, ("s", *INDICES), lambda s, *_: s),
-        "mask": _mask(mask),
+        "mask": mask_function(mask),
     }
     o = attend(*operands, **attrs)
     return (o, log_sum(*operands, **attrs)) if return_lse else o
@@ -82,16 +83,31 @@ def _check_lists(lists: Mapping[str, Array], q: Array, k: Array) -> None:
     check_lists(lists, OPTIONS, extents)
 
 
-def _mask(mask: Mask | Callable[..., Any] | None) -> Callable[..., Array]:
+def mask_function(mask: Mask | Callable[..., Any] | None) -> Callable[..., Array]:
+    """Return a mask as a function of all indices."""
     if isinstance(mask, Window):
         return lambda _b, _h, i, j, q_len, k_len: visible(mask, i, j, q_len, k_len)
     if isinstance(mask, Joined):
-        left, right = _mask(mask.left), _mask(mask.right)
+        left, right = mask_function(mask.left), mask_function(mask.right)
         join = {"&": np.logical_and, "|": np.logical_or}[mask.sign]
         return lambda *indices: np.asarray(join(left(*indices), right(*indices)))
+    if isinstance(mask, Blocks):
+        return _in_blocks(mask)
     if isinstance(mask, Mask):
         raise error("Z002", what=f"the mask {mask} has no meaning")
     return _by_name(mask, INDICES, lambda *_: np.True_)
+
+
+def _in_blocks(mask: Blocks) -> Callable[..., Array]:
+    blocks, (rows, keys), inner = np.asarray(mask.blocks), mask.size, mask_function(mask.mask)
+
+    def shown(b: Any, h: Any, i: Any, j: Any, *lengths: Any) -> Array:
+        block = element(blocks, b, h, i // rows, j // keys)
+        if mask.mask is None:
+            return np.asarray(block > 0)
+        return np.asarray((block == 2) | ((block == 1) & inner(b, h, i, j, *lengths)))
+
+    return shown
 
 
 def _by_name(

@@ -10,6 +10,7 @@ from cklang.frontend.ops.attention import *  # noqa: F403 - the names of its __a
 from cklang.frontend.ops.convolution import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.einsum import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.experts import *  # noqa: F403 - the names of its __all__
+from cklang.frontend.ops.mask_values import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.movement import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.order import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.pointwise import *  # noqa: F403 - the names of its __all__

@@ -128,7 +128,7 @@ def _expression(text: FunctionText, node: ast.expr) -> None:
     if isinstance(node, ast.ListComp):
         _loops(text, node)
     for child in _parts(node):
-        if isinstance(child, ast.Lambda) and isinstance(node, ast.Call):
+        if isinstance(child, ast.Lambda | ast.BinOp) and isinstance(node, ast.Call):
             _argument(text, child)
         elif isinstance(child, ast.expr):
             _expression(text, child)

@@ -57,6 +57,7 @@ START_UP: Table = {
     "cklang.families.records": ("cklang.reference.bounds", "cklang.reference.distance"),
     "cklang.families.rowwise.outline": ("networkx",),
     "cklang.frontend.ops.attention": ("cklang.frontend.eager_attention",),
+    "cklang.frontend.ops.mask_values": ("cklang.frontend.eager_attention",),
     "cklang.frontend.other_names": ("difflib",),
     "cklang.fusion.flow": ("networkx",),
     "cklang.fusion.functions": ("cklang.ir.parser",),

@@ -25,6 +25,8 @@ _HEADS = {
     "derivative": "CK_FUNCTION float ck_derivative(float s, CK_ATTENTION_PARAMS)",
     "mask": "CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)",
     "output": "CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS)",
+    "block": "CK_FUNCTION int ck_block(CK_ATTENTION_PARAMS)",
+    "inside": "CK_FUNCTION int ck_inside(CK_ATTENTION_PARAMS)",
 }
 # What the parameters of regions are called in C; those of tensors are t0, t1..., elements of t.
 _NAMES = {"q_len": "S", "k_len": "T"}

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from cklang.errors import CkError, error
 from cklang.families.attention.fuse_output import INDICES, OutputRegion
-from cklang.families.attention.masks import split_mask
+from cklang.families.attention.masks import block_mask_of, split_mask
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.variants import cap_of, is_identity, variant_of
 from cklang.fusion.flow import Flow
@@ -150,6 +150,7 @@ def kernel_of(
         mask=rest,
         output=output,
         window=window,
+        blocks=None if dropout else block_mask_of(rest),
         scale=scale if isinstance(scale, str) else float(str(scale)),
         dropout=float(str(dropout)),
         o=o,
@@ -283,6 +284,10 @@ def _notes(kernel: FusedAttention) -> tuple[str, ...]:
         notes.append("mask none: every key is seen")
     elif not kernel.window.is_open:
         notes.append(f"mask {kernel.window}: tiles outside are skipped")
+    if kernel.blocks is not None:
+        notes.append(f"mask {kernel.blocks}: tiles that it hides are skipped")
+    elif kernel.dropout and block_mask_of(kernel.mask) is not None:
+        notes.append("mask of blocks: with dropout every tile is computed")
     if kernel.mask is not None:
         notes.append("mask expression: asked for each key of the tiles that are left")
     if kernel.output is not None:

@@ -86,6 +86,8 @@ class AttentionSignature:
     """Whether a function makes of o what is stored."""
     transposed_v: bool = later(default=False)
     """Whether the keys of v lie side by side in memory, and not the elements of a head."""
+    blocks: tuple[int, int] | None = later(default=None)
+    """The queries and keys of a block, where a function says which blocks a kernel skips."""
     functions: str = ""
     """Digest of the functions of score, mask and output; empty in the key of a stencil."""
 
@@ -99,6 +101,8 @@ class AttentionSignature:
         """What is computed, for messages."""
         flags = ("lse", "dropout", "packed", "paged", "split", "output", "transposed_v")
         said = ", ".join(name for name in flags if getattr(self, name))
+        if self.blocks is not None:
+            said += f", blocks of {self.blocks[0]} x {self.blocks[1]}"
         text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
         return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
 

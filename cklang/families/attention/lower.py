@@ -35,6 +35,9 @@ MASK_HOLE = "ck_mask"
 OUTPUT_HOLE = "ck_output"
 """The same for what is stored of o."""
 
+BLOCK_HOLES = ("ck_block", "ck_inside")
+"""The same for what a mask shows of a block, and of one that it shows in part."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRow:
@@ -103,7 +106,7 @@ def holes(signature: AttentionSignature) -> tuple[str, ...]:
     score = (SCORE_HOLE,) if s.score is ScoreKind.FUNCTION else ()
     mask = (MASK_HOLE,) if s.mask is MaskKind.FUNCTION else ()
     output = (OUTPUT_HOLE,) if s.output else ()
-    return score + mask + output
+    return score + mask + output + (BLOCK_HOLES if s.blocks else ())
 
 
 def _kernel_name(key: AttentionKey) -> str:
@@ -147,6 +150,13 @@ def _policy(algorithm: AttentionAlgorithm) -> str:
     return f", cklang::BufferOrder<{', '.join(map(str, order))}>" if order else ""
 
 
+def _sparse(signature: AttentionSignature) -> tuple[str, str]:
+    """Return what stands around a pipeline that skips blocks."""
+    if signature.blocks is None:
+        return "", ""
+    return "cklang::BlockSparse<", f", {', '.join(map(str, signature.blocks))}>"
+
+
 _SWIZZLED = (32, 32)
 """The warp tiles whose A is swizzled where weights are dropped."""
 
@@ -182,6 +192,9 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "long_head": row.long_head,
         "transposed_v": s.transposed_v,
         "describe": _describe(row, s),
+        "blocks": s.blocks,
+        "listed": ", ".join(map(str, (*a.tile[:2], *(s.blocks or ())))),
+        "sparse": _sparse(s),
         "scored": scored,
         **({"bias": _BIAS[ScoreKind.NONE]} if scored else {}),
         "bf8": s.dtype.family == "bf8",

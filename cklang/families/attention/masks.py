@@ -151,6 +151,116 @@ def split_mask(region: Function) -> tuple[WindowMask, Function | None]:
     return window, _joint(region, rest) if rest else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockMask:
+    """Blocks of scores that a mask hides or shows as a whole, or in part."""
+
+    size: tuple[int, int]
+    """The queries and keys of a block."""
+    region: Function
+    """Maps indices to what the mask shows of the block around them: 0 nothing, 2 all, else some."""
+    inside: Function
+    """Whether it shows a key, in a block that it shows in part."""
+
+    def __str__(self) -> str:
+        return f"blocks of {self.size[0]} queries x {self.size[1]} keys"
+
+
+def block_mask_of(region: Function | None) -> BlockMask | None:
+    """Return the blocks that a mask shows, if one of its conditions is of blocks.
+
+    The condition is ``blocks[b, h, i // rows, j // keys] > 0``, or such an element is 2, or it is
+    1 and something else holds.
+    """
+    conditions = [] if region is None else _conditions(region, region.results[0])
+    for condition in conditions:
+        if region is not None and (asked := _asked_of_blocks(region, condition)) is not None:
+            element, inner, size = asked
+            return _block_mask(region, element, inner, size, is_alone=len(conditions) == 1)
+    return None
+
+
+def _block_mask(
+    region: Function, element: Value, inner: Value | None, size: tuple[int, int], *, is_alone: bool
+) -> BlockMask:
+    builder, known = _extract(region, [element], "block")
+    shown = known[element.name]
+    if inner is None or not is_alone:
+        # What this condition alone shows is not sure to be seen.
+        all_of_it = builder.append("constant", value=2 if is_alone else 1)
+        hidden = builder.append("constant", value=0)
+        shown = builder.append("where", builder.append("gt", shown, hidden), all_of_it, hidden)
+    asked = inner if is_alone and inner is not None else region.results[0]
+    inside, values = _extract(region, [asked], "inside")
+    return BlockMask(
+        size=size, region=builder.finish(shown), inside=inside.finish(values[asked.name])
+    )
+
+
+def _asked_of_blocks(
+    region: Function, condition: Value
+) -> tuple[Value, Value | None, tuple[int, int]] | None:
+    """Return the element that a condition of blocks reads, and the size of a block.
+
+    Between them what it asks where the element is 1, unless it asks whether it is above 0.
+    """
+    operations = region.definitions()
+    element, inner = _compared(region, condition, "gt", 0), None
+    operation = operations.get(condition.name)
+    if operation is not None and operation.op == "logical_or":
+        whole, part = operation.operands
+        joined = operations.get(part.name)
+        if joined is not None and joined.op == "logical_and":
+            is_part, inner = joined.operands
+            same = _compared(region, whole, "eq", 2)
+            element = same if same == _compared(region, is_part, "eq", 1) else None
+    size = None if element is None else _block_size(region, element)
+    return None if element is None or size is None else (element, inner, size)
+
+
+def _compared(region: Function, value: Value, op: str, number: int) -> Value | None:
+    """Return what a comparison compares with a number, or None if the value is no such one."""
+    operation = region.definitions().get(value.name)
+    if operation is None or operation.op != op:
+        return None
+    left, right = operation.operands
+    return left if _constant(region, right) == number else None
+
+
+def _block_size(region: Function, value: Value) -> tuple[int, int] | None:
+    """Return the queries and keys of a block if a value is an element for each, else None."""
+    element = region.definitions().get(value.name)
+    if element is None or element.op != "element" or len(element.operands) != _BLOCK_OPERANDS:
+        return None
+    _, b, h, row, key = element.operands
+    rows, keys = _divisor(region, row, "i"), _divisor(region, key, "j")
+    if (b.name, h.name) != ("b", "h") or rows is None or keys is None:
+        return None
+    return rows, keys
+
+
+def _divisor(region: Function, value: Value, index: str) -> int | None:
+    """Return the constant by which a value divides an index, or None if it is no such quotient."""
+    division = region.definitions().get(value.name)
+    if division is None or division.op != "floor_divide" or division.operands[0].name != index:
+        return None
+    size = _constant(region, division.operands[1])
+    return size if size is not None and size > 0 else None
+
+
+def _constant(region: Function, value: Value) -> int | None:
+    """Return an integer constant of a region, or None if the value is none."""
+    operation = region.definitions().get(value.name)
+    number = None
+    if operation is not None and operation.op == "constant":
+        number = operation.attr("value")
+    return number if type(number) is int else None
+
+
+_BLOCK_OPERANDS = 5
+"""A tensor and its indices of batch, head, and blocks of queries and keys."""
+
+
 def _conditions(region: Function, value: Value) -> list[Value]:
     operation = region.definitions().get(value.name)
     if operation is None or operation.op != "logical_and":
@@ -210,11 +320,22 @@ def _joined(window: WindowMask, edge: _Edge) -> WindowMask | None:
 
 def _joint(region: Function, conditions: Sequence[Value]) -> Function:
     """Return the mask that asks for all ``conditions`` of a region."""
-    needed = {value.name for value in conditions}
+    builder, known = _extract(region, conditions, region.name)
+    first, *others = (known[value.name] for value in conditions)
+    for other in others:
+        first = builder.append("logical_and", first, other)
+    return builder.finish(first)
+
+
+def _extract(
+    region: Function, values: Sequence[Value], name: str
+) -> tuple[Builder, dict[str, Value]]:
+    """Return a builder of what some values of a region need, and its values by their names."""
+    needed = {value.name for value in values}
     for operation in reversed(region.body):
         if operation.result.name in needed:
             needed.update(operand.name for operand in operation.operands)
-    builder = Builder(region.name, region.span)
+    builder = Builder(name, region.span)
     known = {param.name: builder.param(param.name, param.type) for param in region.params}
     for operation in region.body:
         if operation.result.name in needed:
@@ -222,7 +343,4 @@ def _joint(region: Function, conditions: Sequence[Value]) -> Function:
             known[operation.result.name] = builder.apply(
                 operation.op, operands, dict(operation.attrs), span=operation.span
             )
-    first, *others = (known[value.name] for value in conditions)
-    for other in others:
-        first = builder.append("logical_and", first, other)
-    return builder.finish(first)
+    return builder, known

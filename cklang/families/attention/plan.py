@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from cklang.families.attention.masks import WindowMask
+from cklang.families.attention.masks import BlockMask, WindowMask
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import FusedKernel, View
 from cklang.ir.nodes import Function, Value, print_function
@@ -49,6 +49,8 @@ class FusedAttention(FusedKernel):
     output: Function | None
     """What is stored of an element of o."""
     window: WindowMask
+    blocks: BlockMask | None
+    """The blocks of scores that it skips, which ``mask`` hides too."""
     scale: float | str
     """A number, or "auto" for one over the root of the head size."""
     dropout: float
@@ -66,7 +68,9 @@ class FusedAttention(FusedKernel):
     def functions(self) -> Functions:
         """What fills its stencil."""
         score = None if self.soft_cap else self.score
-        return Functions(score=score, mask=self.mask, output=self.output)
+        blocks = self.blocks
+        of_blocks = {} if blocks is None else {"block": blocks.region, "inside": blocks.inside}
+        return Functions(score=score, mask=self.mask, output=self.output, **of_blocks)
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -98,7 +102,8 @@ class FusedAttention(FusedKernel):
         yield f"  {stored} = softmax(score({self.scale} {self.q} {self.k}')) {self.v}"
         yield from (f"  d{place} = {value}: {value.type}" for place, value in enumerate(self.reads))
         yield f"  keys: {self.window}"
-        for region in (self.score, self.mask, self.output):
+        block = None if self.blocks is None else self.blocks.region
+        for region in (self.score, self.mask, self.output, block):
             if region is not None:
                 yield from (f"  {line}" for line in print_function(region).splitlines())
                 yield f"  {region.name} {region_hash(region)[:12]}"

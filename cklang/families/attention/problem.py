@@ -190,7 +190,7 @@ class AttentionGradCase:
         """What its kernel computes: the parts of the gradients in f32."""
         forward = self.forward.signature
         return AttentionGradSignature(
-            forward=replace(forward, dtype_o=f32, lse=True, split=False, functions=""),
+            forward=replace(forward, dtype_o=f32, lse=True, split=False, blocks=None, functions=""),
             bias_grad=self.bias_grad,
             deterministic=self.deterministic,
             derivative=self.derivative is not None,
@@ -201,7 +201,7 @@ class AttentionGradCase:
     @property
     def functions(self) -> Functions:
         """What fills its kernel: a bias that has a gradient is CK Tile's own, no expression."""
-        functions = self.forward.functions.without("output")
+        functions = self.forward.functions.without("output").without("block").without("inside")
         if self.derivative is not None:
             return Functions(**functions, derivative=self.derivative)
         return functions.without("score") if self.bias_grad else functions
@@ -387,6 +387,7 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, TensorLayout]) -> A
         packed=bool(kernel.starts),
         paged=kernel.pages is not None,
         output=kernel.output is not None,
+        blocks=None if kernel.blocks is None else kernel.blocks.size,
         functions=kernel.functions.digest,
     )
 

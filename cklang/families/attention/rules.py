@@ -343,6 +343,14 @@ def _paged(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viol
     return among("the pipeline of keys in pages", a.pipeline.value, legal)
 
 
+@_rule("attention-blocks", "tiles that are no neighbours are found by a view", reads=("pipeline",))
+def _blocks(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    if s.blocks is None:
+        return None
+    legal = [pipeline.value for pipeline, facts in PIPELINE_FACTS.items() if facts.paged]
+    return among("the pipeline that skips blocks", a.pipeline.value, legal)
+
+
 @_rule("attention-vector", "an access moves a power of two of bytes, 16 at most", reads=("vector",))
 def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     return narrow_access("the vector along a head", a.vector, s.dtype)

@@ -140,7 +140,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
     return FusedAttentionGrad(
         name=flow.function.name,
         anchors=tuple(flow.value(node).name for node in twins if node in colours),
-        forward=kernel,
+        forward=replace(kernel, blocks=None),  # backward kernels compute every tile
         grad=_with_heads(grad),
         inner=inner,
         outs=outs,

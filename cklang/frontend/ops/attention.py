@@ -7,7 +7,7 @@ from typing import Any
 from cklang.errors import CkError
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
-from cklang.frontend.ops.masks import Window, causal_window, sliding
+from cklang.frontend.ops.masks import Blocks, block_size, causal_window, sliding
 from cklang.frontend.ops.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -25,7 +25,7 @@ from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.types import Dim, Kind, f32, i32
 
-__all__ = ["attention", "causal", "sliding_window"]
+__all__ = ["attention", "block_sparse", "causal", "sliding_window"]
 
 
 @function(
@@ -66,12 +66,40 @@ def sliding_window(
     return _window(scope, node, sliding, left=left, right=right, corner=corner, sink=sink)
 
 
-def _window(scope: Scope, node: Located, make: Callable[..., Window], **arguments: Item) -> Window:
+def _window(scope: Scope, node: Located, make: Callable[..., Any], **arguments: Item) -> Any:
     try:
         return make(**arguments)
     except CkError as mistake:
         mistake.at = mistake.at or scope.span(node)
         raise
+
+
+def _in_blocks(blocks: Any, mask: Any = None, size: Any = (128, 128)) -> Blocks:
+    return Blocks(blocks=blocks, mask=mask, size=block_size(size))
+
+
+@function(
+    "the mask that hides blocks (0), asks a mask in them (1) or shows them (2)",
+    eager=_in_blocks,
+    example="""
+    >>> q, k, v = np.zeros((1, 1, 4, 8)), np.zeros((1, 1, 4, 8)), np.eye(4)[None, None]
+    >>> blocks = np.array([[[[1, 0], [2, 1]]]])  # [batch, heads, blocks of rows, blocks of keys]
+    >>> ck.attention(q, k, v, mask=ck.block_sparse(blocks, ck.causal(), size=(2, 2)))[0, 0].round(2)
+    array([[1.  , 0.  , 0.  , 0.  ],
+           [0.5 , 0.5 , 0.  , 0.  ],
+           [0.33, 0.33, 0.33, 0.  ],
+           [0.25, 0.25, 0.25, 0.25]])
+    """,
+    takes_lambdas=True,
+)
+def block_sparse(
+    scope: Scope, node: Located, blocks: Item, mask: Item = None, size: Item = (128, 128)
+) -> Item:
+    """Return the mask; F096 for blocks that are no i32 [batch, heads, rows, keys], or sizes."""
+    if not isinstance(blocks, Tensor) or blocks.dtype != i32 or len(blocks.shape) != 4:
+        legal = "a tensor i32[B, H, P, R]: blocks of rows and of keys, B and H may be 1"
+        raise scope.error("F096", node, what="blocks", got=describe(blocks), legal=legal)
+    return _window(scope, node, _in_blocks, blocks=blocks, mask=mask, size=size)
 
 
 _IN_PAGES = "legal: q [N, H, D], k [pages, G, rows of a page, D], v [pages, G, rows of a page, E]"

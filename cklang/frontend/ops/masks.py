@@ -86,6 +86,28 @@ class Window(Mask):
             raise error("F096", what="corner", got=repr(self.corner), legal=legal_corners)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks(Mask):
+    """Which keys a query row sees, by blocks of scores.
+
+    Row i sees key j where ``blocks[b, h, i // rows, j // keys]`` is 2, or 1 and ``mask`` shows it;
+    where it is above 0 if ``mask`` is None.
+    """
+
+    blocks: Any
+    mask: Any
+    size: tuple[int, int]
+
+
+def block_size(size: Any) -> tuple[int, int]:
+    """Return the rows and keys of a block; F096 if ``size`` is no pair of positive integers."""
+    is_pair = isinstance(size, tuple) and len(size) == 2
+    if not is_pair or not all(type(n) is int and 0 < n <= I32_MAX for n in size):
+        legal = "two integers above 0, the rows and keys of a block"
+        raise error("F096", what="size", got=repr(size), legal=legal)
+    return (size[0], size[1])
+
+
 def causal_window(corner: str = "top_left", sink: int = 0) -> Window:
     """Return the mask that hides later keys."""
     return Window(right=0, corner=corner, sink=sink)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from cklang.frontend import emit
 from cklang.frontend.helper import Fn
-from cklang.frontend.ops.masks import JOINS, Joined, Window
+from cklang.frontend.ops.masks import JOINS, Blocks, Joined, Window
 from cklang.frontend.other_names import SCORE_PARAMETERS
 from cklang.frontend.scope import Captured, Closure, Scope, Unit
 from cklang.frontend.text import Located
@@ -148,6 +148,8 @@ def _masked(scope: Scope, node: Located, unit: RegionUnit, item: Item) -> Tensor
     if isinstance(item, Joined):
         sides = (_masked(scope, node, unit, side) for side in (item.left, item.right))
         return emit.pointwise(inside, node, JOINS[item.sign], *sides)
+    if isinstance(item, Blocks):
+        return _in_blocks(scope, node, unit, item)
     if isinstance(item, Window):
         result = _window(inside, node, item, unit.indices)
     else:
@@ -157,6 +159,23 @@ def _masked(scope: Scope, node: Located, unit: RegionUnit, item: Item) -> Tensor
     if not isinstance(result, Tensor) or result.shape or result.dtype != bool_:
         raise _result_error(scope, node, item, "mask", result, "a boolean")
     return result
+
+
+def _in_blocks(scope: Scope, node: Located, unit: RegionUnit, item: Blocks) -> Tensor:
+    """Return where a mask of blocks shows keys."""
+    inside, at = scope.inside(unit, {}), unit.indices
+
+    def joined(op: str, *items: Item) -> Tensor:
+        return emit.pointwise(inside, node, op, *items)
+
+    rows, keys = item.size
+    places = (joined("floor_divide", at["i"], rows), joined("floor_divide", at["j"], keys))
+    tensor = Captured(tensor=item.blocks, scope=scope)
+    shown = read(inside, node, tensor, (at["b"], at["h"], *places))
+    if item.mask is None:
+        return joined("gt", shown, 0)
+    part = joined("logical_and", joined("eq", shown, 1), _masked(scope, node, unit, item.mask))
+    return joined("logical_or", joined("eq", shown, 2), part)
 
 
 def with_reads(region: Function, reads: Reads) -> Function:

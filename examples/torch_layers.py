@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Layers of examples 22 to 28 by torch on the CPU, in f64, from the same NumPy arrays."""
+"""Layers of examples 22 to 29 by torch on the CPU, in f64, from the same NumPy arrays."""
 
 from __future__ import annotations
 
@@ -80,3 +80,30 @@ def mamba2(*arrays: Any) -> Any:
         tokens.append((state @ c[:, t, None, :, None])[..., 0] + x[:, t] * skip[:, None])
     y = torch.stack(tokens, 1).flatten(2) * silu(z)
     return (linear(rms_norm(y, norm.shape, norm, 1e-6), w_out) + u).numpy()
+
+
+def deepseek_experts(*arrays: Any) -> Any:
+    """Return the experts of DeepSeek-V3, of the numbers that weights and their scales stand for."""
+    x, gain, router, bias, *pairs = tensors(arrays)
+    up, down, own_up, own_down = (
+        w * s.repeat_interleave(128, -1).repeat_interleave(128, -2)
+        for w, s in zip(pairs[::2], pairs[1::2], strict=True)
+    )
+    h = rms_norm(x, gain.shape, gain, 1e-6)
+    scores = torch.sigmoid(linear(h, router))
+    groups = (scores + bias).view(len(x), 8, -1)
+    best = groups.topk(2).values.sum(-1).topk(4).indices
+    outside = torch.ones_like(groups[..., 0], dtype=torch.bool).scatter(1, best, False)
+    ids = groups.masked_fill(outside[..., None], -torch.inf).flatten(1).topk(8).indices
+    weights = scores.gather(1, ids)
+    weights = 2.5 * weights / weights.sum(-1, keepdim=True)
+
+    def mlp(row: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        gate, value = linear(row, first).chunk(2, -1)
+        return linear(silu(gate) * value, second)
+
+    rows = [
+        sum(by * mlp(row, up[e], down[e]) for e, by in zip(own, weight, strict=True))
+        for row, own, weight in zip(h, ids, weights, strict=True)
+    ]
+    return (torch.stack(rows) + mlp(h, own_up, own_down) + x).numpy()

@@ -40,7 +40,7 @@ LONGER = {"registry/stress.py"}
 """Files whose tables need more lines."""
 
 
-LAYERS = sorted(path.name for path in ROOT.glob("2[2-58]_*.py"))
+LAYERS = sorted(path.name for path in ROOT.glob("2[2-589]_*.py"))
 MOST_LINES_OF_LAYERS = 60
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from cklang.emulator.engine.isa import tables
 
 SOURCES = Path(tables.__file__).parents[1] / "src"
-FOLDERS = {"checks", "core", "debug", "decode", "hip", "ops", "translate"}
+FOLDERS = {"checks", "core", "debug", "decode", "hip", "kfd", "ops", "translate"}
 #: Written by ``isa/tables.py`` and ``build.py`` when the library is compiled.
 GENERATED = {"devices.inc", "gpus.inc", "isa_tables.h", "isa_tables.inc"}
 

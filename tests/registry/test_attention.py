@@ -100,6 +100,8 @@ def other_value(value: Any) -> Any:
             return value + "a"
         case DType():
             return f32
+        case None:
+            return (128, 64)
     return (*value[:-1], value[-1] + 1)
 
 

@@ -105,6 +105,7 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (ATTENTION, {"dtype": f32}, "gfx1100", "attention-dtype"),
     (ASYNC, {}, "gfx1201", "attention-pipeline"),
     (ASYNC, {"dtype": f32}, "gfx942", "attention-pipeline"),
+    (ASYNC, {"blocks": (128, 64)}, "gfx942", "attention-blocks"),
     (replace(WIDE, pipeline=AttentionPipeline.QR_ASYNC), {}, "gfx942", "attention-tiling"),
     (replace(ATTENTION, warp_tile=(32, 32, 7)), {}, "gfx942", "attention-instruction"),
     (replace(ATTENTION, warps=(2, 2, 1)), {}, "gfx942", "attention-warps"),

@@ -53,9 +53,12 @@ def _kept_order(
 def _own_order(kernel: FusedConv, layouts: Layouts) -> tuple[int, ...]:
     """Return the channels last, but first for what a window over such an image writes.
 
-    A first layer, of one group, stays a product where its readers want the channels last.
+    A first layer, of one group, stays a product where its readers want the channels last. Where a
+    view of a temporary lies is not known yet.
     """
     order, along = kernel.axes, kernel.a.perm[-2:]
+    if not {kernel.a.value.name, kernel.b.value.name} <= layouts.keys():
+        return order
     image, weights = (layouts[view.value.name] for view in (kernel.a, kernel.b))
     channels = kernel.b.perm[-1]
     few = channels is None or weights.shape[channels] <= FEW_CHANNELS

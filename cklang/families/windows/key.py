@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
+from cklang.codec import later
 from cklang.dims import require_integer
 from cklang.keys import Key, make_members
 from cklang.types import DType
@@ -100,7 +101,7 @@ class WindowAlgorithm:
     """Pixels along y."""
     threads: int = 256
     """Threads of a workgroup."""
-    planes: int = 1
+    planes: int = later(default=1)
     """Pixels along z."""
 
     def __post_init__(self) -> None:

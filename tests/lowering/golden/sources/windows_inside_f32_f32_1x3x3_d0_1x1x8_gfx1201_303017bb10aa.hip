@@ -13,6 +13,7 @@ ck_conv_describe(const ck_conv_problem* problem, ck_gemm_launch* launch)
                              .vector  = 1,
                              .columns = 1,
                              .rows    = 8,
+                             .planes  = 1,
                              .block   = 0,
                              .a_bytes = 4,
                              .e_bytes = 4,
@@ -41,8 +42,8 @@ using Kernel = cklang::WindowKernel<
     float, float, float, // image, weights, result
     // window, stride and dilation along z, y and x; channels and features of a group
     cklang::Window<1, 3, 3, 1, 2, 2, 1, 1, 1, 1, 1>,
-    // channels, columns and rows of a thread, threads, whether channels are neighbours, chiplets
-    cklang::WindowTile<1, 1, 8, 256, false, 1>,
+    // channels, columns, rows and planes of a thread, threads, whether channels are neighbours, chiplets
+    cklang::WindowTile<1, 1, 8, 1, 256, false, 1>,
     cklang::Windowed::inside,
     Function>;
 

@@ -13,6 +13,7 @@ ck_conv_describe(const ck_conv_problem* problem, ck_gemm_launch* launch)
                              .vector  = 2,
                              .columns = 2,
                              .rows    = 7,
+                             .planes  = 1,
                              .block   = 32,
                              .a_bytes = 2,
                              .e_bytes = 2,
@@ -41,8 +42,8 @@ using Kernel = cklang::WindowKernel<
     ck_tile::half_t, ck_tile::half_t, ck_tile::half_t, // image, weights, result
     // window, stride and dilation along z, y and x; channels and features of a group
     cklang::Window<1, 7, 7, 1, 1, 1, 1, 1, 1, 1, 1>,
-    // channels, columns and rows of a thread, threads, whether channels are neighbours, chiplets
-    cklang::WindowTile<2, 2, 7, 256, true, 8>,
+    // channels, columns, rows and planes of a thread, threads, whether channels are neighbours, chiplets
+    cklang::WindowTile<2, 2, 7, 1, 256, true, 8>,
     cklang::Windowed::products,
     Function,
     cklang::WindowOperand<ck_tile::half_t, true, true>,

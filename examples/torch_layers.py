@@ -103,7 +103,7 @@ def deepseek_experts(*arrays: Any) -> Any:
         return linear(silu(gate) * value, second)
 
     rows = [
-        sum(by * mlp(row, up[e], down[e]) for e, by in zip(own, weight, strict=True))
-        for row, own, weight in zip(h, ids, weights, strict=True)
+        torch.stack([by * mlp(row, up[e], down[e]) for e, by in zip(own, w, strict=True)]).sum(0)
+        for row, own, w in zip(h, ids, weights, strict=True)
     ]
     return (torch.stack(rows) + mlp(h, own_up, own_down) + x).numpy()

@@ -12,18 +12,27 @@ struct complex {
 };
 #define CKLANG_OF_ONE(name) \
   template <typename T>     \
-  __host__ __device__ complex<T> name(const complex<T>&);
-CKLANG_OF_ONE(exp)
-CKLANG_OF_ONE(log)
-CKLANG_OF_ONE(log10)
-CKLANG_OF_ONE(sqrt)
-CKLANG_OF_ONE(sin)
-CKLANG_OF_ONE(cos) CKLANG_OF_ONE(tan) CKLANG_OF_ONE(asin) CKLANG_OF_ONE(acos) CKLANG_OF_ONE(atan) CKLANG_OF_ONE(sinh)
-    CKLANG_OF_ONE(cosh) CKLANG_OF_ONE(tanh) CKLANG_OF_ONE(asinh) CKLANG_OF_ONE(acosh) CKLANG_OF_ONE(atanh)
-        CKLANG_OF_ONE(conj)
+  __host__ __device__ complex<T> name(const complex<T>&)
+CKLANG_OF_ONE(exp);
+CKLANG_OF_ONE(log);
+CKLANG_OF_ONE(log10);
+CKLANG_OF_ONE(sqrt);
+CKLANG_OF_ONE(sin);
+CKLANG_OF_ONE(cos);
+CKLANG_OF_ONE(tan);
+CKLANG_OF_ONE(asin);
+CKLANG_OF_ONE(acos);
+CKLANG_OF_ONE(atan);
+CKLANG_OF_ONE(sinh);
+CKLANG_OF_ONE(cosh);
+CKLANG_OF_ONE(tanh);
+CKLANG_OF_ONE(asinh);
+CKLANG_OF_ONE(acosh);
+CKLANG_OF_ONE(atanh);
+CKLANG_OF_ONE(conj);
 #undef CKLANG_OF_ONE
-            template <typename T>
-            __host__ __device__ T abs(const complex<T>&);
+template <typename T>
+__host__ __device__ T abs(const complex<T>&);
 template <typename T>
 __host__ __device__ T arg(const complex<T>&);
 template <typename T>

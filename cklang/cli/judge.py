@@ -12,6 +12,7 @@ submission has ModelNew, custom_kernel or submission. The exit status is 1 if it
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from cklang.cli.target import pairs_of
@@ -49,8 +50,11 @@ def run(options: argparse.Namespace) -> int:
     """Judge, and write the verdict.
 
     Raises:
+        CkUnsupportedError: E012, torch is not installed.
         CkValueError: Z010, a file is not there, or is no task; K047, K011, a size.
     """
+    if find_spec("torch") is None:
+        raise error("E012")
     from cklang.judge import Limits, judge
 
     verdict = judge(

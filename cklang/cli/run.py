@@ -8,6 +8,7 @@ cklang run --torch gfx950 -m pytest tests
 import argparse
 import runpy
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from cklang.errors import error
@@ -26,8 +27,11 @@ def run(options: argparse.Namespace) -> int:
     """Run the program in this process; its exit status is this one's.
 
     Raises:
+        CkUnsupportedError: E012, torch is not installed.
         CkValueError: Z010, there is no such program.
     """
+    if find_spec("torch") is None:
+        raise error("E012")
     from cklang.pretend import pretend
 
     name = options.module or next(iter(options.program), None)

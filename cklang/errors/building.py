@@ -134,5 +134,7 @@ E010 CkUnsupportedError {what} cannot be pretended: torch has no GPU here
     = docs/pretend.md lists what torch can be made to believe
 E011 CkValueError torch cannot be made to believe in the GPU {got!r}: {problem}
     = legal: one GPU, cuda:0, in a build of torch that finds none
+E012 CkUnsupportedError torch is not installed, whose programs these are
+    = pip install 'cklang[torch]'
 """
 )

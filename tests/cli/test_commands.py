@@ -133,6 +133,17 @@ def test_inspect_writes_a_page(model: str, tmp_path: Path, capsys: Capture) -> N
     assert "v_mfma_f32_" in panes[3]
 
 
+@pytest.mark.parametrize(
+    "words", [("judge", "task.py", "submission.py"), ("run", "--torch", "gfx942", "script.py")]
+)
+def test_what_needs_torch_says_so(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(f"cklang.cli.{words[0]}.find_spec", lambda _: None)
+    assert main([*words]) == 1
+    assert "CK-E012 torch is not installed" in capsys.readouterr().err
+
+
 def test_a_new_op_is_a_test_that_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

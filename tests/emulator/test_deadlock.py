@@ -36,10 +36,11 @@ BODIES = {
     "  s_cbranch_scc1 wait_mixed\n  s_barrier\n  s_endpgm\n" + wait("mixed") + "  s_barrier\n",
     "grid_small": _LOAD + _ARRIVE.format(groups=600) + wait("grid_small", "  s_sleep 1\n"),
     "grid_large": _LOAD + _ARRIVE.format(groups=1000) + wait("grid_large", "  s_sleep 1\n"),
-    # Workgroups hand a counter on, each waiting for its turn, last one first.
+    # Workgroups hand a counter on, each waiting for its turn, last one first. One lane counts:
+    # lanes store one after the other, and the next workgroup goes on after the first of them.
     "relay": _LOAD + "  v_mov_b32 v4, s2\n" + wait("relay") + "  v_cmp_gt_u32 vcc, v3, v4\n"
-    "  s_cbranch_vccnz done_relay\n  v_add_u32 v5, 1, v4\n  global_store_dword v1, v5, s[6:7]\n"
-    "done_relay:\n",
+    "  s_cbranch_vccnz done_relay\n  v_add_u32 v5, 1, v4\n  s_mov_b64 exec, 1\n"
+    "  global_store_dword v1, v5, s[6:7]\ndone_relay:\n",
     # 120 million instructions without a store.
     "busy": _LOAD + "  s_mov_b32 s8, 0\nbusy_loop:\n  s_add_u32 s8, s8, 1\n"
     "  s_cmp_lt_u32 s8, 0x2600000\n"

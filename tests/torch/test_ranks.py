@@ -20,5 +20,6 @@ def test_ranks_read_their_neighbours(tmp_path: Path) -> None:
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
     environment = {**plain_environment(), "CKLANG_GPUS": "gfx942*2", "OMP_NUM_THREADS": "1"}
     done = run_python(*launcher, script, env=environment)
-    lines = ["rank 0 reads 2 of rank 1", "rank 1 reads 1 of rank 0"]
-    assert sorted(done.stdout.splitlines()) == lines
+    # Ranks share their output, where one may write into a line of the other.
+    said = re.findall(r"rank \d reads \d of rank \d", done.stdout)
+    assert sorted(said) == ["rank 0 reads 2 of rank 1", "rank 1 reads 1 of rank 0"]

@@ -224,9 +224,13 @@ def multiplied(
 
 
 def _quotient(extent: object, size: object) -> Any:
-    """Return the integer at or below ``extent / size``: what divides evenly is taken out."""
     if not is_extent(extent) or not is_extent(size) or (isinstance(size, int) and size < 1):
         return NotImplemented
+    return _over(extent, size)
+
+
+def _over(extent: Extent, size: Extent) -> Extent:
+    """Return the integer at or below ``extent / size``: what divides evenly is taken out."""
     if size == 1:
         return extent
     return _over_dims(extent, size) if isinstance(size, Dim) else _over_number(extent, size)
@@ -243,7 +247,7 @@ def _over_number(extent: Extent, size: int) -> Extent:
     if isinstance(left, int):
         return _simplest(even)
     if isinstance(left, Quotient):
-        return _simplest(summed(even, _terms(_quotient(left.of, left.size * size))))
+        return _simplest(summed(even, _terms(_over(left.of, left.size * size))))
     return _simplest(summed(even, _terms(_named_quotient(left, size))))
 
 
@@ -252,14 +256,12 @@ def _over_dims(extent: Extent, size: Dim) -> Extent:
     if extent in (size, 0):
         return int(extent == size)
     if isinstance(extent, Quotient):
-        within: Extent = extent.of // (extent.size * size)
-        return within
+        return _over(extent.of, extent.size * size)
     above, below = _terms(extent), _terms(size)
     shared = reduce(operator.and_, map(Counter, (*above, *below)))
     if not shared:
         return _named_quotient(extent, size)
-    rest: Extent = _simplest(_divided(above, shared)) // _simplest(_divided(below, shared))
-    return rest
+    return _over(_simplest(_divided(above, shared)), _simplest(_divided(below, shared)))
 
 
 def _divided(terms: _Terms, factors: Counter[Dim]) -> _Terms:
@@ -363,9 +365,9 @@ def extent_value(extent: Extent, dims: Mapping[str, int]) -> int:
 def extent_over(total: Extent, part: Extent) -> Extent | None:
     """Return ``total // part``, which a call must make exact: ``B*S*K`` over ``B*S`` is ``K``.
 
-    None over 0.
+    None over a number below 1.
     """
-    return None if part == 0 else total // part
+    return None if isinstance(part, int) and part < 1 else _over(total, part)
 
 
 def plain_dims(extent: Extent) -> frozenset[Dim]:

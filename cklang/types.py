@@ -141,6 +141,17 @@ DTYPES: dict[str, DType] = {
 """All dtypes by name."""
 
 
+def dtype_like(dtype: np.dtype[Any]) -> DType | None:
+    """Return the dtype that NumPy calls so, if there is one.
+
+    Example:
+        >>> import numpy as np
+        >>> dtype_like(np.dtype("float16")), dtype_like(np.dtype("complex64"))
+        (ck.f16, None)
+    """
+    return next((known for known in DTYPES.values() if known.numpy == dtype), None)
+
+
 def _shape(shape: object) -> tuple[Dim | int, ...]:
     items = shape if isinstance(shape, tuple) else (shape,)
     return tuple(_extent(item) for item in items)

@@ -15,7 +15,7 @@ from cklang.autodiff.terms import Emitter, Term, where
 from cklang.ir.attention_gradients import GRADIENTS
 from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.builder import Builder
-from cklang.ir.grouped import SCALED_GROUPED_GEMM
+from cklang.ir.grouped import SCALED_PRODUCTS
 from cklang.ir.log_sums import PARTIALS
 from cklang.ir.nodes import Operation
 from cklang.ir.ops import OPS
@@ -102,7 +102,7 @@ _ADVICE = {
     "the table outside: a scatter of dy to rows ids",
     "gemm24": "differentiate the dense product a @ b and prune the gradient by the pattern",
     **dict.fromkeys(
-        ("scaled_gemm", SCALED_GROUPED_GEMM),
+        SCALED_PRODUCTS,
         "differentiate the product of the operands before quantisation, in f16 or bf16",
     ),
     "element": "read the tensor outside of score and mask functions",

@@ -14,7 +14,7 @@ from cklang.device.device import Device, devices, open_device
 from cklang.device.dlpack import CPU, ROCM, DLDevice, capsule
 from cklang.errors import CkError, error
 from cklang.toolchain.progress import Wait
-from cklang.types import DTYPES, DType
+from cklang.types import DTYPES, DType, dtype_like
 
 
 class DeviceArray:
@@ -142,7 +142,7 @@ def _dtype(dtype: Any) -> DType:
     if isinstance(dtype, DType):
         known: DType | None = dtype
     else:
-        known = next((d for d in DTYPES.values() if d.numpy == np.dtype(dtype)), None)
+        known = dtype_like(np.dtype(dtype))
     if known is None:
         raise error("A002", name="the new array", dtype=dtype, known=", ".join(DTYPES))
     if known.packed:

@@ -70,13 +70,8 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "gemm.key.Signature",
             "gemm.key.Algorithm",
             anchors=(
-                "gemm",
-                "contract",
-                "gemm24",
-                "scaled_gemm",
-                "grouped_gemm",
-                "scaled_grouped_gemm",
-                "grouped_gemm_k",
+                *("gemm", "contract", "gemm24", "scaled_gemm"),
+                *("grouped_gemm", "scaled_grouped_gemm", "grouped_gemm_k"),
             ),
         ),
         "conv": FamilyRow(

@@ -12,7 +12,7 @@ from cklang.errors import CkError, error
 from cklang.ir import joins, reductions, views
 from cklang.ir.attention import group_size
 from cklang.ir.convolution import geometry_of
-from cklang.ir.grouped import SCALED_GROUPED_GEMM
+from cklang.ir.grouped import SCALED_PRODUCTS
 from cklang.ir.joins import JOINS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.reductions import NEED_ELEMENTS
@@ -39,7 +39,7 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
         if operation.op in ("attention", "attention_lse"):
             q, k = (operand.type.extents(by_name(known)) for operand in operation.operands[:2])
             group_size(q[1], k[1], operation.span)
-        if operation.op in ("scaled_gemm", SCALED_GROUPED_GEMM):
+        if operation.op in SCALED_PRODUCTS:
             _check_blocks(operation, by_name(known))
         if operation.op in NEED_ELEMENTS:
             reductions.check(operation, by_name(known))

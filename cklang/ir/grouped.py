@@ -23,6 +23,12 @@ GROUPED_GEMM = "grouped_gemm"
 SCALED_GROUPED_GEMM = "scaled_grouped_gemm"
 """The op in which blocks of both operands have scales, as in ``scaled_gemm``."""
 
+GROUPED_ROWS = (GROUPED_GEMM, SCALED_GROUPED_GEMM)
+"""The products of groups of rows."""
+
+SCALED_PRODUCTS = ("scaled_gemm", SCALED_GROUPED_GEMM)
+"""The products in which blocks of K have scales."""
+
 GROUPED_GEMM_K = "grouped_gemm_k"
 """The op whose groups share K: a sum of its own for each."""
 

@@ -204,11 +204,7 @@ def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int
 
 
 def _scaled_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
-    return _scaled_product(operation, operands)
-
-
-def _scaled_product(operation: Operation, operands: Sequence[Known]) -> Known:
-    """Return a product of two matrices with scales; further operands of the op are no matrices."""
+    """Bound a product of two matrices with scales, the first operands of the operation."""
     dtypes = [value.type.dtype for value in operation.operands[: len(operands)]]
     sides = [flushable(*pair).real() for pair in zip(operands, dtypes, strict=True)]
     blocks = {name: attr for name, attr in operation.attrs if isinstance(attr, tuple)}
@@ -227,13 +223,17 @@ def _gemm24(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, in
     return Known(value=value, error=np.where(wild, np.inf, error))
 
 
+def _of_uncertain_groups(ends: Known) -> float:
+    """Return the error where it is open what is in a group: ends fall, or are uncertain."""
+    return np.inf if ends.error.any() or (np.diff(ends.value) < 0).any() else 0.0
+
+
 def _scaled_grouped_gemm(
-    operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]
+    operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]
 ) -> Known:
     """Each group is a product with scales; rows of no group are 0."""
     *matrices, ends = operands
-    # Of ends that fall nothing is said.
-    unsure = np.inf if ends.error.any() or (np.diff(ends.value) < 0).any() else 0.0
+    unsure = _of_uncertain_groups(ends)
     by_rows = [True, False, *([True] if operation.attr("block_a") else []), False]
     shape = matrices[0].value.shape[0], matrices[1].value.shape[-1]
     value, error = np.zeros(shape), np.full(shape, unsure)
@@ -243,15 +243,14 @@ def _scaled_grouped_gemm(
             Known(value=known.value[place], error=known.error[place])
             for known, place in zip(matrices, places, strict=False)
         ]
-        one = _scaled_product(operation, parts)
+        one = _scaled_gemm(operation, parts, dims)
         value[slice(*bounds)], error[slice(*bounds)] = one.value, one.error + unsure
     return Known(value=value, error=error)
 
 
 def _grouped_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
     *sides, ends = operands
-    # Of ends that fall nothing is said.
-    unsure = np.inf if ends.error.any() or (np.diff(ends.value) < 0).any() else 0.0
+    unsure = _of_uncertain_groups(ends)
     left, right = (
         flushable(operand, value.type.dtype)
         for operand, value in zip(sides, operation.operands, strict=False)

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from cklang.errors import error
 from cklang.families.gemm.key import DKind
@@ -21,12 +21,13 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Computed, Read, View
 
 Side: TypeAlias = Matrix | ComputedMatrix
-_Side = TypeVar("_Side", View, Computed, View | Computed)
 
 
 def without_segments(kernel: FusedGemm) -> FusedGemm:
     """Return the product of one segment: its B, or all but the ends, has no axis of segments."""
-    scale = kernel.scale_b and replace(kernel.scale_b, view=_without_first(kernel.scale_b.view))
+    scale = kernel.scale_b
+    if scale is not None:
+        scale = replace(scale, view=replace(scale.view, perm=scale.view.perm[1:]))
     one = replace(kernel, ends=None, b=_without_first(kernel.b), scale_b=scale)
     if not kernel.has_segments_of_k:
         return one
@@ -39,7 +40,7 @@ def without_segments(kernel: FusedGemm) -> FusedGemm:
     )
 
 
-def _without_first(side: _Side) -> _Side:
+def _without_first(side: View | Computed) -> View | Computed:
     """Return an operand without the axis of segments."""
     if isinstance(side, View):
         return replace(side, perm=side.perm[1:])

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from cklang.dims import is_integer
-from cklang.errors import error
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
 from cklang.frontend.ops.arrays import as_array
 from cklang.frontend.ops.axes import read_flag
 from cklang.frontend.ops.gemm import widest
 from cklang.frontend.ops.order import read_count
-from cklang.frontend.ops.scaled import read_blocks, scaled_operands
+from cklang.frontend.ops.scaled import scale_arrays, scaled_operands
 from cklang.frontend.ops.scatter import read_count_of
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -172,10 +171,7 @@ def _grouped(
     if all(item is None for item in (scale_a, scale_b, block_a, block_b)):
         op = GROUPED_GEMM_K if matrices.ndim == 2 else GROUPED_GEMM
         return OPS[op].numpy(rows, matrices, places)
-    scales = [None if scale is None else as_array(scale) for scale in (scale_a, scale_b)]
-    shapes = [None if scale is None else scale.shape for scale in scales]
-    blocks = read_blocks((rows.shape, matrices.shape), shapes, (block_a, block_b), error)
-    factors = [scale for scale in scales if scale is not None]
+    factors, blocks = scale_arrays((rows, matrices), (scale_a, scale_b), (block_a, block_b))
     return OPS[SCALED_GROUPED_GEMM].numpy(rows, matrices, *factors, places, **blocks)
 
 

@@ -16,7 +16,7 @@ from cklang.ir import rules
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.types import DTYPES, DType, Kind, f32
+from cklang.types import DType, Kind, dtype_like, f32
 
 __all__ = [
     "abs",
@@ -147,10 +147,9 @@ def clamp(scope: Scope, node: Located, x: Item, lo: Item, hi: Item) -> Item:
 
 def _converted(x: Any, dtype: object) -> Array:
     if isinstance(dtype, np.dtype):  # that of another array
-        own = [known for known in DTYPES.values() if known.numpy == dtype]
-        if not own:
+        if (known := dtype_like(dtype)) is None:
             return as_array(x).astype(dtype)
-        dtype = own[0]
+        dtype = known
     if not isinstance(dtype, DType):
         raise error("F057", what="the dtype of a cast", got=repr(dtype))
     return OPS["cast"].numpy(as_array(x), to=dtype).astype(dtype.numpy)

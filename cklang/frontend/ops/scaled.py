@@ -47,10 +47,17 @@ def _computed(
         return OPS[GEMMS[sparse]].numpy(left, right)
     if sparse:
         raise error("F059", got=f"{sparse!r} beside scales")
-    scales = [None if scale is None else as_array(scale) for scale in (scale_a, scale_b)]
-    blocks = read_blocks(_shapes(left, right), _shapes(*scales), (block_a, block_b), error)
-    factors = [scale for scale in scales if scale is not None]
+    factors, blocks = scale_arrays((left, right), (scale_a, scale_b), (block_a, block_b))
     return OPS["scaled_gemm"].numpy(left, right, *factors, **blocks)
+
+
+def scale_arrays(
+    matrices: Sequence[Array], scales: Sequence[Any], blocks: Sequence[Any]
+) -> tuple[list[Array], dict[str, tuple[int, ...]]]:
+    """Return the scales that there are, and the attributes block_a and block_b, of arrays."""
+    arrays = [None if scale is None else as_array(scale) for scale in scales]
+    attrs = read_blocks(_shapes(*matrices), _shapes(*arrays), blocks, error)
+    return [array for array in arrays if array is not None], attrs
 
 
 @function(

@@ -32,14 +32,11 @@ from cklang.fusion.region import Region
 from cklang.fusion.sites import Axes, compose, identity, ints
 from cklang.ir.block_results import BLOCK_PEAK
 from cklang.ir.contraction import Contraction
-from cklang.ir.grouped import GROUPED_GEMM, GROUPED_GEMM_K, SCALED_GROUPED_GEMM
+from cklang.ir.grouped import GROUPED_GEMM_K, GROUPED_ROWS, SCALED_PRODUCTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.types import Kind as NumberKind
 from cklang.types import f32
-
-_GROUPED = (GROUPED_GEMM, SCALED_GROUPED_GEMM)
-"""The products of groups of rows."""
 
 
 def with_peak(function: Function) -> tuple[Function, int]:
@@ -86,7 +83,7 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
             sides.append(_view(maker, walk.colour, index, space, of_a=index == 0))
     maker.notes += _widened(maker.flow, anchor, operands)
     scales = _scales(maker, walk.colour, space)
-    if space.transposed and anchor.op in ("gemm24", *_GROUPED):
+    if space.transposed and anchor.op in ("gemm24", *GROUPED_ROWS):
         raise error("X010", at=anchor.span, root=root, operation=anchor.result)
     written = walk.run()
     own, group = with_peak(written)
@@ -175,7 +172,7 @@ def _left(maker: KernelMaker, partner: int) -> Value:
 def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale | None]:
     """Return the scales of A and of B; its operands after the matrices are those there are."""
     operation = maker.flow.expect_operation(anchor)
-    if operation.op not in ("scaled_gemm", SCALED_GROUPED_GEMM):
+    if operation.op not in SCALED_PRODUCTS:
         return [None, None]
     scales: list[BlockScale | None] = []
     index = 2
@@ -193,7 +190,7 @@ def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale |
 def _ends(maker: KernelMaker, anchor: int) -> Read | None:
     """Return where groups of rows, or along K, end; None of other products."""
     operation = maker.flow.expect_operation(anchor)
-    if operation.op not in (*_GROUPED, GROUPED_GEMM_K):
+    if operation.op not in (*GROUPED_ROWS, GROUPED_GEMM_K):
         return None
     stored, _ = maker.stored(anchor, len(operation.operands) - 1)
     return Read(value=stored, axes=(None, None))
@@ -228,7 +225,7 @@ def _gathers(flow: Flow, anchor: int, index: int) -> bool:
     """
     operand = flow.operands(anchor)[index]
     op = flow.expect_operation(anchor).op
-    if index or op not in ("gemm", "scaled_gemm", *_GROUPED) or not flow.is_gathered(operand):
+    if index or op not in ("gemm", "scaled_gemm", *GROUPED_ROWS) or not flow.is_gathered(operand):
         return False
     table, indices = flow.below(flow.view(operand)[-1])
     rows, k = zip(table.axes[-2:], indices.axes[-2:], strict=True)
@@ -357,6 +354,8 @@ _MAKER = Maker(
 )
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
-    dict.fromkeys(("gemm", "contract", "gemm24", "scaled_gemm", *_GROUPED, GROUPED_GEMM_K), _MAKER)
+    dict.fromkeys(
+        ("gemm", "contract", "gemm24", "scaled_gemm", *GROUPED_ROWS, GROUPED_GEMM_K), _MAKER
+    )
 )
 """The anchors of products, by op."""

@@ -8,7 +8,7 @@ import numpy as np
 
 import cklang as ck
 
-T, D, F, E, K = ck.dims("T D F E K")
+T, D, F, E = ck.dims("T D F E")
 
 
 @ck.fn
@@ -55,5 +55,5 @@ if __name__ == "__main__":
         assert np.abs(y - wanted).max() < np.abs(wanted).max() / 16, "fp8 has four bits"
     shapes = [(512, 7168), (7168,), (256, 7168), (256,), (256, 4096, 7168), (256, 32, 56)]
     shapes += [(256, 7168, 2048), (256, 56, 16), (4096, 7168), (32, 56), (7168, 2048), (56, 16)]
-    whole = (np.empty(shape, array.dtype) for shape, array in zip(shapes, args, strict=True))
-    print(experts.summary(*whole, device="emu:gfx942"), "\nPASS")
+    layer = (np.empty(shape, array.dtype) for shape, array in zip(shapes, args, strict=True))
+    print(experts.summary(*layer, device="emu:gfx942"), "\nPASS")

@@ -23,6 +23,7 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from cklang.selection.rules import violations
 from tests.support.algorithms import DEEP, EIGHT_BITS, NARROW, WIDE, on_gpu, pipelined
+from tests.support.arrays import random_array
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
 from tests.support.errors import expect_error
@@ -144,10 +145,9 @@ def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Any]
             args.append(random.integers(0, sizes["S"], shape).astype(np.int32))
         elif param.type.dtype is ck.i8:
             args.append(random.integers(-9, 10, shape).astype(np.int8))
-        elif param.type.dtype is ck.e8m0:
-            args.append(random.integers(120, 134, shape).astype(np.uint8).view(dtype))
-        elif param.type.dtype in (ck.fp4, ck.i4):
-            args.append(ck.pack((random.standard_normal(shape) * 2).round().astype(dtype)))
+        elif param.type.dtype in (ck.e8m0, ck.fp4, ck.i4):
+            array = random_array(random, shape, param.type.dtype)
+            args.append(ck.pack(array) if param.type.dtype.packed else array)
         else:
             args.append((random.standard_normal(shape) / 2).astype(dtype))
     return args
@@ -311,9 +311,7 @@ def groups_of_every_size(op: Op, algorithm: Algorithm, gpu: str, unit: int = 1) 
     assert launch.resources.vgpr_spills == 0
 
 
-_FIRST = {op: op.program.specialise().params[0].type.dtype.name for op in (*OPS, *ALONG_K)} | {
-    contiguous: "f16"
-}
+_FIRST = {op: op.program.specialise().params[0].type.dtype.name for op in (*OPS, *ALONG_K)}
 """The dtype of the first operand."""
 
 CASES = {

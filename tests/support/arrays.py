@@ -5,7 +5,7 @@
 :func:`half`, :func:`normal`, :func:`uniform` and :func:`eighths` make one array.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def drawn(op: Op, sizes: Mapping[str, int], *, seed: int = 0, **dtypes: DType) -
     rng = _rng(seed, *sizes.values())
     parameters = op.program.signature.tensors
     return [
-        _random(rng, [_extent(each, sizes) for each in _shape(p)], _dtype(p, dtypes))
+        random_array(rng, [_extent(each, sizes) for each in _shape(p)], _dtype(p, dtypes))
         for p in parameters
     ]
 
@@ -109,7 +109,8 @@ def _dtype(parameter: Parameter, dtypes: Mapping[str, DType]) -> DType:
     return dtype
 
 
-def _random(rng: np.random.Generator, shape: list[int], dtype: DType) -> Array:
+def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: DType) -> Array:
+    """Return random elements of a dtype, as :func:`drawn` has them."""
     if dtype == e8m0:
         return rng.integers(120, 134, shape).astype(np.uint8).view(dtype.numpy)
     if dtype.kind is Kind.INT:

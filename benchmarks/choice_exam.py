@@ -17,6 +17,7 @@ autograd.
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,17 +26,13 @@ import numpy.typing as npt
 from data.published import Table, gpus, read
 from fit_cost_model import FAMILIES, fold_constants_of, out_of_fold_times, spreads
 
+from cklang.families.cost_constants import SPREADS
 from cklang.selection.regret import weights
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 NEAR = 1.05
-SIZES = (
-    ("M ≤ 64", "spread 64", 0, 64),
-    ("M ≤ 512", "spread 512", 64, 512),
-    ("above", "spread", 512, 1 << 62),
-)
 _FIRST = 4
 _FEWEST = 300
 """Rows of a family that are enough to fit it by itself."""
@@ -91,7 +88,7 @@ def report(table: Table, predicted: Floats) -> list[str]:
     won = us[np.arange(len(us)), table.winner][:, None]
     among = (us < won).sum(1) < _FIRST
     lines = []
-    for size, kind, low, high in SIZES:
+    for kind, low, high in SPREADS:
         rows = (table.m > low) & (table.m <= high)
         if not rows.any():
             continue
@@ -101,6 +98,7 @@ def report(table: Table, predicted: Floats) -> list[str]:
         shares = (judged.best[rows], chance, within, ~beyond, likely, among[rows])
         numbers = " | ".join(f"{share.mean():.3f}" for share in shares)
         name = f"{table.spec.name}/{table.spec.compute_units} {table.family}"
+        size = f"M ≤ {high}" if math.isfinite(high) else "above"
         lines.append(f"| {name} | {size} | {rows.sum()} | {numbers} |")
     return lines
 
@@ -122,8 +120,8 @@ def main() -> None:
         for table in (read(spec, family) for family in options.families):
             if len(table) < _FEWEST:
                 continue
-            _, each = fold_constants_of([table], options.kept, options.folds)
-            print("\n".join(report(table, out_of_fold_times(table, each))), flush=True)
+            _, by_fold = fold_constants_of([table], options.kept, options.folds)
+            print("\n".join(report(table, out_of_fold_times(table, by_fold))), flush=True)
 
 
 if __name__ == "__main__":

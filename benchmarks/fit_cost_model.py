@@ -28,7 +28,7 @@ from data.published import Table, folds, gpus, read
 from scipy.optimize import minimize
 
 from cklang.arch import ArchSpec
-from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet, fitted
+from cklang.families.cost_constants import PRODUCTS, SPREADS, Constants, FittedSet, fitted
 from cklang.families.gemm.cost.terms import Geometry, costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import Columns
 from cklang.selection.regret import weights
@@ -76,7 +76,6 @@ SHIPPED = {
 FAMILIES = ("a8w8_blockscale", "a8w8_blockscale_bpreshuffle", "a8w8_bpreshuffle", "a8w8_rowwise")
 CONSTANTS = Path(__file__).parents[1] / "cklang" / "families" / "fitted"
 
-_SPREADS = (("spread 64", 0, 64), ("spread 512", 64, 512), ("spread", 512, 1 << 62))
 _TIME_SCALE = 0.04
 """Relative error from which on a time counts linearly, not quadratically."""
 _CHOICE = 1.0
@@ -298,8 +297,8 @@ def spread_of(tables: Sequence[tuple[Floats, npt.NDArray[np.int64]]]) -> float:
     def surprise(spread: float) -> float:
         total = 0.0
         for us, winner in tables:
-            each = weights(us, spread)
-            total -= np.log(each[np.arange(len(us)), winner] / each.sum(1) + 1e-300).sum()
+            chances = weights(us, spread)
+            total -= np.log(chances[np.arange(len(us)), winner] / chances.sum(1) + 1e-300).sum()
         return total
 
     return float(min(np.geomspace(0.003, 0.3, 100), key=surprise))
@@ -316,7 +315,7 @@ def spreads(tables: Sequence[Table], times: Sequence[Floats]) -> dict[str, float
                 for rows in [(t.m > low) & (t.m <= high)]
             ]
         )
-        for name, low, high in _SPREADS
+        for name, low, high in SPREADS
     }
 
 

@@ -17,9 +17,10 @@ PRODUCTS = "gemm"
 """The family whose constants serve all that were not measured themselves."""
 _FOLDER = Path(__file__).parent / "fitted"
 _CARRIED = "carried over from"
-_SPREADS = ((64, "spread 64"), (512, "spread 512"), (math.inf, "spread"))
+SPREADS = (("spread 64", 0, 64), ("spread 512", 64, 512), ("spread", 512, math.inf))
+"""Each spread's name, and the rows or columns of a result, the fewer of both, beyond which and up
+to which it counts; the next one counts for sizes that have none of their own."""
 _BY_CLOCK = "spread by clock"
-#: Rows or columns of a result, the fewer of both, up to which a spread counts, and its name.
 #: Constants that are bandwidths, by what they grow with from GPU to GPU; the others are times and
 #: factors, and stay.
 _OF_MEMORY = ("memory_warm", "memory_cold")
@@ -104,7 +105,7 @@ class FittedSet:
 
         What the clock says of cklang's own kernels counts if it is more.
         """
-        names = (name for most, name in _SPREADS if rows <= most and name in self.error)
+        names = (name for name, _, most in SPREADS if rows <= most and name in self.error)
         measured = next(names, None)
         if measured is None:
             return None

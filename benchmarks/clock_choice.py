@@ -33,6 +33,7 @@ from cklang.errors import CkError
 from cklang.families.cost_constants import fitted
 from cklang.selection.regret import CASES, regret_bound
 from cklang.selection.strategy import Chosen, Heuristic
+from cklang.tune.strategies import shortlist
 
 M, N, K = ck.dims("M N K")
 
@@ -61,20 +62,15 @@ class Nth:
 
     def choose(self, pool: Any, problem: Any, legal: Any, functions: Any) -> Chosen:
         """Return it; the last one if there are fewer."""
-        rest = legal.copy()
-        times = np.where(legal, pool.times_of(problem) * pool.handicap, np.inf)
-        chosen = default = Heuristic().choose(pool, problem, rest, functions)
+        default = Heuristic().choose(pool, problem, legal, functions)
         if pool.family.name != self.family:
             return default
-        for _ in range(self.place):
-            rest &= pool.kinds != pool.kinds[chosen.position]
-            if not rest.any():
-                break
-            chosen = Heuristic().choose(pool, problem, rest, functions)
+        position = shortlist(pool, problem, legal, self.place + 1, pool.kinds)[-1]
+        times = np.where(legal, pool.times_of(problem) * pool.handicap, np.inf)
         self.bounds.append(default.regret)
         self.rivals.append(pool.rivals(times, default.position))
-        self.kernels.append(pool.keys[chosen.position].label)
-        return chosen
+        self.kernels.append(pool.keys[position].label)
+        return Chosen(position=position, reason=f"number {self.place} by the cost model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +128,7 @@ DRAWN = {
 
 def timed(call: Call, family: str, gpu: str, count: int) -> Iterator[tuple[float, Nth]]:
     """Yield the µs of a call with each of its first kernels, the default one first."""
-    seen = set()
+    timed_before = set()
     for place in range(count):
         strategy = Nth(place, family)
         with ck.using(strategy=strategy, preset="catalogue"):
@@ -142,8 +138,8 @@ def timed(call: Call, family: str, gpu: str, count: int) -> Iterator[tuple[float
                 print(f"  {call.words}: {refusal}".splitlines()[0])
                 continue
         kernels = tuple(strategy.kernels)
-        if kernels not in seen:
-            seen.add(kernels)
+        if kernels not in timed_before:
+            timed_before.add(kernels)
             yield us, strategy
 
 

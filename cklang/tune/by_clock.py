@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from cklang.arch import timing_file
+from cklang.arch import ArchSpec, timing_file
 from cklang.device.device import Device
 from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.clock.sampling import SAMPLES, representative
@@ -55,6 +55,12 @@ def clocked(device: Device, footprint: int) -> Iterator[Clocked]:
         return
     with timing(SAMPLES) as result.recording:
         yield result
+
+
+def clocked_device(spec: ArchSpec) -> str:
+    """Return what a database calls the device of times by the clock."""
+    clock = clock_identity(spec.name)
+    return f"emulated {spec.name}/{spec.compute_units}, clock {clock}"
 
 
 def clock_identity(gpu: str) -> str:

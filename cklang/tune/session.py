@@ -29,7 +29,7 @@ from cklang.selection.select import find
 from cklang.selection.strategy import FirstFit
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Wait
-from cklang.tune.by_clock import clock_identity
+from cklang.tune.by_clock import clocked_device
 from cklang.tune.task import Call, TuningTask, problem_text, tasks_of
 
 if TYPE_CHECKING:
@@ -275,8 +275,7 @@ def query_of(problem: Any, spec: ArchSpec) -> QueryKey:
     toolchain = f"{identity(builder.toolchain, builder.tree)} {headers.identity_of_all()}"
     text = problem_text(problem)
     units = f"{spec.name}/{spec.compute_units}"
-    clock = f"emulated {units}, clock {clock_identity(spec.name)}"
-    device = clock if target_of().emulated else units
+    device = clocked_device(spec) if target_of().emulated else units
     return QueryKey(problem=text, arch=spec.name, toolchain=toolchain, device=device)
 
 

@@ -20,7 +20,7 @@ from cklang.selection.compiled_first import CompiledFirst
 from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import Chosen, Heuristic
 from cklang.selection.tiered import Tiered
-from cklang.tune.by_clock import CLOCKED, clock_identity
+from cklang.tune.by_clock import CLOCKED, clocked_device
 from cklang.tune.on_device import Measure, measured_on, measurement
 from cklang.tune.session import database_path, query_of
 
@@ -60,25 +60,25 @@ class Autotune:
             return Heuristic().choose(pool, problem, legal, functions)
         if functions is None:
             raise error("K010")
-        shortlist = _shortlist(pool, problem, legal, self.limit, np.arange(len(pool)))
+        favourites = shortlist(pool, problem, legal, self.limit, np.arange(len(pool)))
         measure = self.measure or measurement
-        costs = measure([pool.keys[p] for p in shortlist], functions, problem, pool.spec)
-        best = min(range(len(shortlist)), key=lambda i: costs.values[i])
-        cost = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
-        return Chosen(position=shortlist[best], reason=f"{cost} on {costs.device}")
+        costs = measure([pool.keys[p] for p in favourites], functions, problem, pool.spec)
+        best = min(range(len(favourites)), key=lambda i: costs.values[i])
+        cost = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(favourites)} measured"
+        return Chosen(position=favourites[best], reason=f"{cost} on {costs.device}")
 
 
-def _shortlist(
+def shortlist(
     pool: AnyPool, problem: Any, legal: Legal, limit: int, kinds: npt.NDArray[np.intp]
 ) -> list[int]:
     """Return the places of the heuristic's favourites, each of another kind, in order."""
     rest = legal.copy()
-    shortlist: list[int] = []
-    while len(shortlist) < limit and rest.any():
+    favourites: list[int] = []
+    while len(favourites) < limit and rest.any():
         position = Heuristic().choose(pool, problem, rest, None).position
-        shortlist.append(position)
+        favourites.append(position)
         rest &= kinds != kinds[position]
-    return shortlist
+    return favourites
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Clock:
             return first
         if functions is None:
             raise error("K010")
-        places = _shortlist(pool, problem, legal, self.limit, pool.kinds)
+        places = shortlist(pool, problem, legal, self.limit, pool.kinds)
         times = self._times([pool.keys[place] for place in places], functions, problem, pool.spec)
         best = min(range(len(places)), key=lambda at: times[at])
         quickest = f"{times[best]:.2f} µs by the clock, the least of {len(places)} kernels"
@@ -129,16 +129,15 @@ class Clock:
         from cklang.tune.database import Database, Measurement, Status, now
 
         constants_of(spec.name)  # before kernels are built
-        units = f"emulated {spec.name}/{spec.compute_units}"
-        where = f"{units}, clock {clock_identity(spec.name)}, cold caches, not checked"
-        query = replace(query_of(problem, spec), device=where)
+        device = f"{clocked_device(spec)}, cold caches, not checked"
+        query = replace(query_of(problem, spec), device=device)
         with Database(database_path() if self.database is None else self.database) as database:
             rows = database.measurements(query)
             known = {row.key: row.cost for row in rows if row.cost is not None}
             missing = [key for key in keys if key not in known]
             if missing:
-                device = f"emu:{spec.name}"
-                costs = measured_on(device, missing, functions, problem, caches="cold")
+                gpu = f"emu:{spec.name}"
+                costs = measured_on(gpu, missing, functions, problem, caches="cold")
                 for key, us in zip(missing, costs.values, strict=True):
                     known[key] = us
                     row = Measurement(

@@ -40,9 +40,9 @@ class Functions(Mapping[str, Function]):
     def __repr__(self) -> str:
         return f"Functions({', '.join(self)})"
 
-    def without(self, hole: str) -> Functions:
+    def without(self, *holes: str) -> Functions:
         """Return the functions of the other holes."""
-        return Functions(**{name: f for name, f in self.items() if name != hole})
+        return Functions(**{name: f for name, f in self.items() if name not in holes})
 
     def only(self, hole: str) -> Functions:
         """Return the function of one hole, if it has one."""

@@ -48,9 +48,8 @@ def linear(region: Function, value: Value) -> Linear | None:
     if operation is None:
         return Linear({value.name: 1})
     if operation.op == "constant":
-        number = operation.attr("value")
-        small = type(number) is int and abs(number) < _LARGEST
-        return Linear({}, number) if small and isinstance(number, int) else None
+        number = _constant(region, value)
+        return None if number is None or abs(number) >= _LARGEST else Linear({}, number)
     if operation.op not in ("add", "sub", "neg"):
         return None
     parts = [linear(region, operand) for operand in operation.operands]
@@ -172,9 +171,12 @@ def block_mask_of(region: Function | None) -> BlockMask | None:
     The condition is ``blocks[b, h, i // rows, j // keys] > 0``, or such an element is 2, or it is
     1 and something else holds.
     """
-    conditions = [] if region is None else _conditions(region, region.results[0])
+    if region is None:
+        return None
+    conditions = _conditions(region, region.results[0])
     for condition in conditions:
-        if region is not None and (asked := _asked_of_blocks(region, condition)) is not None:
+        asked = _asked_of_blocks(region, condition)
+        if asked is not None:
             element, inner, size = asked
             return _block_mask(region, element, inner, size, is_alone=len(conditions) == 1)
     return None

@@ -201,7 +201,7 @@ class AttentionGradCase:
     @property
     def functions(self) -> Functions:
         """What fills its kernel: a bias that has a gradient is CK Tile's own, no expression."""
-        functions = self.forward.functions.without("output").without("block").without("inside")
+        functions = self.forward.functions.without("output", "block", "inside")
         if self.derivative is not None:
             return Functions(**functions, derivative=self.derivative)
         return functions.without("score") if self.bias_grad else functions

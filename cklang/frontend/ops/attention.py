@@ -7,7 +7,7 @@ from typing import Any
 from cklang.errors import CkError
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
-from cklang.frontend.ops.masks import Blocks, block_size, causal_window, sliding
+from cklang.frontend.ops.masks import Blocks, Mask, causal_window, sliding
 from cklang.frontend.ops.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -40,7 +40,7 @@ __all__ = ["attention", "block_sparse", "causal", "sliding_window"]
 )
 def causal(scope: Scope, node: Located, corner: Item = "top_left", sink: Item = 0) -> Item:
     """Return the mask; F096 for a corner that there is not."""
-    return _window(scope, node, causal_window, corner=corner, sink=sink)
+    return _mask_of(scope, node, causal_window, corner=corner, sink=sink)
 
 
 @function(
@@ -63,10 +63,10 @@ def sliding_window(
     sink: Item = 0,
 ) -> Item:
     """Return the mask; F096 for limits and corners that there are not."""
-    return _window(scope, node, sliding, left=left, right=right, corner=corner, sink=sink)
+    return _mask_of(scope, node, sliding, left=left, right=right, corner=corner, sink=sink)
 
 
-def _window(scope: Scope, node: Located, make: Callable[..., Any], **arguments: Item) -> Any:
+def _mask_of(scope: Scope, node: Located, make: Callable[..., Mask], **arguments: Item) -> Mask:
     try:
         return make(**arguments)
     except CkError as mistake:
@@ -74,13 +74,9 @@ def _window(scope: Scope, node: Located, make: Callable[..., Any], **arguments: 
         raise
 
 
-def _in_blocks(blocks: Any, mask: Any = None, size: Any = (128, 128)) -> Blocks:
-    return Blocks(blocks=blocks, mask=mask, size=block_size(size))
-
-
 @function(
     "the mask that hides blocks (0), asks a mask in them (1) or shows them (2)",
-    eager=_in_blocks,
+    eager=Blocks,
     example="""
     >>> q, k, v = np.zeros((1, 1, 4, 8)), np.zeros((1, 1, 4, 8)), np.eye(4)[None, None]
     >>> blocks = np.array([[[[1, 0], [2, 1]]]])  # [batch, heads, blocks of rows, blocks of keys]
@@ -99,7 +95,7 @@ def block_sparse(
     if not isinstance(blocks, Tensor) or blocks.dtype != i32 or len(blocks.shape) != 4:
         legal = "a tensor i32[B, H, P, R]: blocks of rows and of keys, B and H may be 1"
         raise scope.error("F096", node, what="blocks", got=describe(blocks), legal=legal)
-    return _window(scope, node, _in_blocks, blocks=blocks, mask=mask, size=size)
+    return _mask_of(scope, node, Blocks, blocks=blocks, mask=mask, size=size)
 
 
 _IN_PAGES = "legal: q [N, H, D], k [pages, G, rows of a page, D], v [pages, G, rows of a page, E]"

@@ -69,9 +69,7 @@ def mask_at(
     reads: Reads = {}
     region = make_mask(scope, node, mask, reads)
     known = dict(zip(INDICES, tensors, strict=True))
-    # A region lists the tensors that it reads in the order of its own use.
-    named = {param.name: value for value, param in reads.items()}
-    known |= {name: _whole(value) for name, value in named.items()}
+    known |= {param.name: _whole(value) for value, param in reads.items()}
     for operation in region.body:
         operands = [known[operand.name] for operand in operation.operands]
         known[operation.result.name] = _applied(scope, node, operation, operands)
@@ -100,16 +98,19 @@ def _elements(scope: Scope, node: Located, tensor: Tensor, *indices: Tensor) -> 
         return tensor
     if len(indices) == 1:
         return taken_along(scope, node, tensor, indices[0], 0)
-    place: Item = 0
-    for index, extent in zip(indices, tensor.shape, strict=True):
-        last = emit.pointwise(scope, node, "sub", extent, 1) if extent != 1 else 0
-        limited = emit.pointwise(scope, node, "minimum", index, last)
-        limited = emit.pointwise(scope, node, "maximum", limited, 0)
-        start = emit.pointwise(scope, node, "mul", place, extent) if place != 0 else 0
-        place = emit.pointwise(scope, node, "add", start, limited) if start != 0 else limited
-    if not isinstance(place, Tensor):
-        place = emit.cast(scope, node, place, i32)
+
+    def computed(op: str, *items: Item) -> Tensor:
+        return emit.pointwise(scope, node, op, *items)
+
+    def limited(index: Tensor, extent: Item) -> Tensor:
+        last = 0 if extent == 1 else computed("sub", extent, 1)
+        return computed("maximum", computed("minimum", index, last), 0)
+
+    own = map(limited, indices, tensor.shape)
+    offset = next(own)
+    for index, extent in zip(own, tensor.shape[1:], strict=True):
+        offset = computed("add", computed("mul", offset, extent), index)
     flat = emit.expect_tensor(
         scope, node, "mask_at", reshape.emit(scope, node, {"x": tensor, "shape": (-1,)})
     )
-    return taken_along(scope, node, flat, place, 0)
+    return taken_along(scope, node, flat, offset, 0)

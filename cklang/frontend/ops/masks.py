@@ -95,17 +95,14 @@ class Blocks(Mask):
     """
 
     blocks: Any
-    mask: Any
-    size: tuple[int, int]
+    mask: Any = None
+    size: tuple[int, int] = (128, 128)
 
-
-def block_size(size: Any) -> tuple[int, int]:
-    """Return the rows and keys of a block; F096 if ``size`` is no pair of positive integers."""
-    is_pair = isinstance(size, tuple) and len(size) == 2
-    if not is_pair or not all(type(n) is int and 0 < n <= I32_MAX for n in size):
-        legal = "two integers above 0, the rows and keys of a block"
-        raise error("F096", what="size", got=repr(size), legal=legal)
-    return (size[0], size[1])
+    def __post_init__(self) -> None:
+        is_pair = isinstance(self.size, tuple) and len(self.size) == 2
+        if not is_pair or not all(type(n) is int and 0 < n <= I32_MAX for n in self.size):
+            legal = "two integers above 0, the rows and keys of a block"
+            raise error("F096", what="size", got=repr(self.size), legal=legal)
 
 
 def causal_window(corner: str = "top_left", sink: int = 0) -> Window:

@@ -99,7 +99,8 @@ def decode(kind: type[T], data: object, what: str) -> T:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def hints_of(kind: type) -> dict[str, Any]:
+    """Return the types of the fields of a class."""
     return get_type_hints(kind)
 
 
@@ -153,7 +154,7 @@ def _record(kind: Any, data: object, what: str) -> object:
     new = {f.name: f.default for f in fields(kind) if _LATER in f.metadata}
     expect_fields(what, {**new, **data} if isinstance(data, dict) else data, known)
     record = {**new, **cast("dict[str, Any]", data)}
-    hints = _hints(kind)
+    hints = hints_of(kind)
     return kind(**{name: _decode(hints[name], record[name], f"{what} {name}") for name in known})
 
 

@@ -8,10 +8,10 @@ lazy and prunes: a rule is asked as soon as the fields it reads are chosen.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar, cast, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from cklang.arch import ArchSpec
-from cklang.codec import decode, unknown
+from cklang.codec import decode, hints_of, unknown
 from cklang.errors import error
 from cklang.families.rule import AlgorithmRule, RuleSet
 from cklang.keys import KernelSignature
@@ -75,14 +75,9 @@ def _defaults(of: Any) -> dict[str, Any]:
 
 def pattern_of(of: type[Any], choices: Mapping[str, Any]) -> Pattern:
     """Return the pattern of class ``of`` that ``choices`` describe."""
-    hints = _hints(cast("Any", of))
+    hints = hints_of(cast("Any", of))
     read = {name: _values(hints, name, value) for name, value in choices.items()}
     return Pattern(choices=read, of=of)
-
-
-@cache
-def _hints(of: Any) -> dict[str, Any]:
-    return get_type_hints(of)
 
 
 def _values(hints: Mapping[str, Any], name: str, choice: Any) -> tuple[Any, ...] | None:

@@ -237,8 +237,9 @@ def _stored_layouts(
     readers = _readers(plan.kernels)
     for kernel in plan.kernels:
         for value in kernel.results:
-            order: Sequence[int] | None = orders.get(value.name)
-            if value not in results:
+            if value in results:
+                order: Sequence[int] | None = orders.get(value.name)
+            else:
                 order = _asked_order(plan, kernel, value, readers.get(value.name, ()))
                 order = order or FAMILIES[kernel.family].orders.own(kernel, layouts)
             layouts[value.name] = TensorLayout.packed(value, binding.dims, order)

@@ -53,18 +53,23 @@ def _kept_order(
 def _own_order(kernel: FusedConv, layouts: Layouts) -> tuple[int, ...]:
     """Return the channels last, but first for what a window over such an image writes.
 
-    A first layer, of one group, stays a product where its readers want the channels last. Where a
-    view of a temporary lies is not known yet.
+    A first layer, of one group, stays a product where its readers want the channels last.
     """
-    order, along = kernel.axes, kernel.a.perm[-2:]
-    if not {kernel.a.value.name, kernel.b.value.name} <= layouts.keys():
-        return order
-    image, weights = (layouts[view.value.name] for view in (kernel.a, kernel.b))
+    order, operation = kernel.axes, kernel.operation
+    image, weights = (layouts.get(view.value.name) for view in (kernel.a, kernel.b))
+    if image is None or weights is None:
+        return order  # where views lie is known only when all orders are
+    has_groups = operation.op == "conv" and operation.attr("groups") != 1
+    is_window = has_groups and _has_few_planes(kernel, image, weights)
+    return (order[0], order[-1], *order[1:-1]) if is_window else order
+
+
+def _has_few_planes(kernel: FusedConv, image: TensorLayout, weights: TensorLayout) -> bool:
+    """Whether groups have few channels, which lie in planes of the image."""
     channels = kernel.b.perm[-1]
+    column, channel = (0 if axis is None else image.strides[axis] for axis in kernel.a.perm[-2:])
     few = channels is None or weights.shape[channels] <= FEW_CHANNELS
-    grouped = kernel.operation.op == "conv" and dict(kernel.operation.attrs).get("groups") != 1
-    column, channel = (0 if axis is None else image.strides[axis] for axis in along)
-    return (order[0], order[-1], *order[1:-1]) if few and grouped and channel > column else order
+    return few and channel > column
 
 
 class Conv(ProductFamily[FusedConv, ConvProblem]):

@@ -135,7 +135,7 @@ def tensors(s: int, t: int, dtype: DType = f16, head: int = 64) -> list[Any]:
 def places(rng: np.random.Generator, *extents: int, documents: int = 8) -> list[Array]:
     """Return the document of each row of q and k: some have none of one of them."""
     ids = (np.sort(rng.integers(0, documents, (1, n))) for n in extents)
-    return [each.astype(np.int32) for each in ids]
+    return [numbers.astype(np.int32) for numbers in ids]
 
 
 def ceil(n: int, size: int) -> int:
@@ -160,7 +160,7 @@ def test_blocks_of_a_mask_are_those_of_its_matrix(
     s: int, t: int, rows: int, keys: int, data: st.DataObject
 ) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 9)))
-    (mine, theirs) = (each[0] for each in places(rng, s, t, documents=3))
+    (mine, theirs) = (ids[0] for ids in places(rng, s, t, documents=3))
     mask = ck.sliding_window(5, 9) & (lambda i, j: mine[i] == theirs[j])
     got = ck.block_mask(mask, (1, 1, s, t), size=(rows, keys))
     i, j = np.ogrid[:s, :t]
@@ -182,7 +182,7 @@ def test_listed_blocks_are_those_that_lists_name(count: int, ends: bool, seed: i
 def mask_regions(op: Op) -> Any:
     assert isinstance(op.program, Program)
     body = op.program.specialise({"F": f16}).body
-    (operation,) = (each for each in body if each.op == "attention")
+    (operation,) = (operation for operation in body if operation.op == "attention")
     return operation.attr("mask")
 
 
@@ -194,7 +194,8 @@ def test_fusion_knows_masks_of_blocks(op: Op, size: tuple[int, int]) -> None:
     assert blocks is not None
     assert blocks.size == size
     # Only where no other function masks, a block may be seen as a whole.
-    numbers = {each.attr("value") for each in blocks.region.body if each.op == "constant"}
+    body = blocks.region.body
+    numbers = {operation.attr("value") for operation in body if operation.op == "constant"}
     assert (2 in numbers) == (op is listed)
 
 

@@ -170,9 +170,8 @@ class WindowCost:
         high = read_places(rows, s.stride[1], s.window[1], s.dilation[1])
         deep = read_places(a.planes, s.stride[0], s.window[0], s.dilation[0]) / a.planes
         again = max(1.0, wide * high / (columns * rows * s.stride[1] * s.stride[2]))
-        if (
-            s.window[0] > 1
-        ):  # planes that follow are far; a plane's edges are near, in part in the L2
+        if s.window[0] > 1:
+            # Planes that follow are far; a plane's edges are near, in part in the L2.
             again = (1 + again) / 2 * max(1.0, deep / s.stride[0])
         c = fitted(self._spec).constants
         if p.bytes <= self._spec.l2_bytes * self._spec.chiplets:

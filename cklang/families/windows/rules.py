@@ -80,7 +80,7 @@ def has_features(a: WindowAlgorithm, s: WindowSignature) -> bool:
 
 
 def unrolled_of(a: WindowAlgorithm, s: WindowSignature) -> int:
-    """Return of how many planes and channels the code has the taps; the others are in a loop."""
+    """Return how many planes times channels the code has taps of; a loop has the others."""
     return 1 if has_features(a, s) else s.window[0] * s.channels
 
 

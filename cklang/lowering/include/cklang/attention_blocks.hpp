@@ -186,10 +186,10 @@ constexpr bool tile_in_block = block_rows % rows == 0 && block_keys % keys == 0;
 template <typename Base, index_t keys>
 struct ListedEncoding
 {
-    Base base;
+    mutable Base base; // CK Tile's change nothing, but are not const
     TileList<keys> list;
 
-    CK_TILE_DEVICE void update(float& x, index_t row, index_t column)
+    CK_TILE_DEVICE void update(float& x, index_t row, index_t column) const
     {
         base.update(x, row, column + list.distance(column));
     }

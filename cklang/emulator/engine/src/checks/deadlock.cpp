@@ -2,8 +2,8 @@
 #include "checks/deadlock.h"
 
 #include <algorithm>
-#include <ctime>
 
+#include "core/clock.h"
 #include "core/demangle.h"
 #include "core/program.h"
 #include "core/workgroup.h"
@@ -23,12 +23,6 @@ constexpr u64 kDefaultPatience = 1024;
 constexpr int kListed = 10;  // waves in a report
 
 u64 g_patience = kDefaultPatience;
-
-u64 now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<u64>(time.tv_sec) * 1000 + static_cast<u64>(time.tv_nsec) / 1000000;
-}
 
 u64 mix(u64 hash, u64 value) { return (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29); }
 
@@ -88,7 +82,7 @@ void Silence::note(const Workgroup& group, u64 epoch) {
   if (epoch_ != epoch) {
     *this = Silence{};
     epoch_ = epoch;
-    since_ = now();
+    since_ = milliseconds();
   }
   if (++silent_ % kCompareEvery != 0) return;
   const u64 now = fingerprint(group);
@@ -101,7 +95,7 @@ void Silence::note(const Workgroup& group, u64 epoch) {
 
 bool Silence::stuck(u64 epoch, u64 slices) const {
   const bool waited = epoch_ == epoch && silent_ != 0 && (repeated_ >= slices || silent_ / kSilentWeight >= slices);
-  return waited && now() - since_ >= patience();
+  return waited && milliseconds() - since_ >= patience();
 }
 
 void describe_deadlock(const std::vector<Workgroup*>& groups, u64 unstarted, Message& out) {

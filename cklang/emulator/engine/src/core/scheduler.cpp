@@ -4,12 +4,12 @@
 // slice and then queues up again, so that workgroups that wait for each other all get time. A thread
 // takes several brief workgroups at a time, since what threads share costs them time.
 #include <algorithm>
-#include <ctime>
 #include <deque>
 #include <memory>
 
 #include <immintrin.h>
 
+#include "core/clock.h"
 #include "core/cpu.h"
 #include "core/environment.h"
 #include "core/launch.h"
@@ -37,12 +37,6 @@ constexpr u64 kParts = 4;
 u64 under_way(const Launch& launch) {
   const u64 limit = resident_limit();
   return limit == 0 || launch.together ? launch.resident : std::min<u64>(limit, launch.resident);
-}
-
-u64 now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
 }
 
 class Scheduler {
@@ -93,7 +87,7 @@ class Scheduler {
         note_time();
         if (silent && have_peers()) leave_time();
       }
-      if (!alone_ && !invited_ && now() - start_ > kBrief) invite();
+      if (!alone_ && !invited_ && nanoseconds() - start_ > kBrief) invite();
     }
     plain.spread(segments, executed);
     checked.spread(segments, executed);
@@ -106,7 +100,7 @@ class Scheduler {
   /// Completes the report once no thread runs any more.
   void finish() {
     if (result_.fault.kind == FaultKind::None) {
-      launch_.program->note_cost((now() - start_) * (invited_ ? helpers_ + 1 : 1) / launch_.total() + 1);
+      launch_.program->note_cost((nanoseconds() - start_) * (invited_ ? helpers_ + 1 : 1) / launch_.total() + 1);
     }
     for (std::unique_ptr<Workgroup>& group : spare_) keep_spare(static_cast<std::unique_ptr<Workgroup>&&>(group));
     if (result_.fault.kind != FaultKind::Deadlock || !result_.fault.message.empty()) return;
@@ -232,7 +226,7 @@ class Scheduler {
   }
   /// Ends a launch that takes longer than is allowed.
   void note_time() {
-    if (limit_ == 0 || result_.fault.kind != FaultKind::None || now() - start_ < limit_ * 1000000) return;
+    if (limit_ == 0 || result_.fault.kind != FaultKind::None || nanoseconds() - start_ < limit_ * 1000000) return;
     late_ = true;
     result_.fault.kind = FaultKind::Deadlock;
   }
@@ -263,7 +257,7 @@ class Scheduler {
   bool invited_ = false;  // others may; until then this one is alone
   u64 helpers_ = 0;
   SharedWork* shared_ = nullptr;
-  const u64 start_ = now(), limit_ = timeout();  // nanoseconds, milliseconds
+  const u64 start_ = nanoseconds(), limit_ = timeout();  // nanoseconds, milliseconds
   const Translate how_ = translation();
   const u32 lanes_ = vector_bits() / 32;
   Dice dice_{launch_.schedule, ~u64{0}};
@@ -284,7 +278,7 @@ class Scheduler {
 }  // namespace
 
 void run_launch(const Launch& launch, LaunchResult& result) {
-  const u64 start = now();
+  const u64 start = nanoseconds();
   install_signal_handlers();
   result = LaunchResult{};
   result.executed.resize(launch.program->dwords());
@@ -293,7 +287,7 @@ void run_launch(const Launch& launch, LaunchResult& result) {
     scheduler.run();
     scheduler.finish();
   }
-  result.nanoseconds = now() - start;
+  result.nanoseconds = nanoseconds() - start;
   result.numerics = launch.numerics;
 }
 

@@ -4,8 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <ctime>
-
+#include "core/clock.h"
 #include "core/immortal.h"
 #include "hip/capture.h"
 #include "hip/device.h"
@@ -65,12 +64,6 @@ struct Event {
   Ref<SharedEvent> shared;  // with other processes, if it may be
 };
 Handles<Event>& events() { return immortal<Handles<Event>>(); }
-
-u64 now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
-}
 
 hipError_t add_event(void** handle, u32 flags, const Ref<SharedEvent>& shared) {
   auto event = std::make_unique<Event>();
@@ -218,7 +211,7 @@ hipError_t record_event(void* handle, void* stream) {
   const Ref<SharedEvent> shared = event->shared;
   const u64 number = shared ? shared->record() : 0;
   event->point = enqueue(queue, {[time, shared, number] {
-                                   *time = now();
+                                   *time = nanoseconds();
                                    if (shared) shared->pass(number);
                                  },
                                  {},

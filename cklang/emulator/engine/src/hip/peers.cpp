@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "checks/deadlock.h"
+#include "core/clock.h"
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/mutex.h"
@@ -51,12 +52,6 @@ struct Circle {
   bool any = false;  // read without the lock
 };
 Circle& circle() { return immortal<Circle>(); }
-
-u64 milliseconds() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<u64>(time.tv_sec) * 1000 + static_cast<u64>(time.tv_nsec) / 1000000;
-}
 
 Page* map_page(int file) {
   void* memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

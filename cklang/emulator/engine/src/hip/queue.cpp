@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/clock.h"
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/pool.h"
@@ -22,12 +23,6 @@ constexpr long kNap = 100;  // microseconds
 // A thread without work takes what nobody has begun for so long: a caller that waits will have, and would
 // have to be woken by this thread.
 constexpr u64 kPatience = 20000;  // nanoseconds
-
-u64 now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
-}
 
 int g_host_work = 0;
 
@@ -69,7 +64,7 @@ class Machine {
   Point add(const Ref<Queue>& queue, Command&& command) {
     const Guard guard(lock_);
     put_legacy_order(*queue, command);
-    command.since = ckemu::now();
+    command.since = nanoseconds();
     queue->commands_.push_back(static_cast<Command&&>(command));
     ++queue->enqueued_;
     ++added_;
@@ -215,7 +210,7 @@ class Machine {
     const Guard guard(lock_);
     bool working = false;  // what is there has to wait no longer
     for (;;) {
-      const Ref<Queue> queue = pick(working ? ~u64{0} : ckemu::now() - kPatience);
+      const Ref<Queue> queue = pick(working ? ~u64{0} : nanoseconds() - kPatience);
       working = static_cast<bool>(queue);
       if (queue) {
         queue->running_ = true;  // so that the next one picks another

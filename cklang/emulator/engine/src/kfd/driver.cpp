@@ -3,9 +3,8 @@
 // The calls of the driver, by number.
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 
-#include "core/environment.h"
+#include "core/clock.h"
 #include "core/fault.h"
 #include "kfd/calls.h"
 #include "kfd/kfd.h"
@@ -16,20 +15,14 @@ namespace {
 
 constexpr u64 kGpuMemoryEnd = (u64{1} << 47) - 1;
 
-u64 clock_of(clockid_t which) {
-  timespec time;
-  clock_gettime(which, &time);
-  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
-}
-
 int get_version(GetVersion& call) {
   call = {1, 17};
   return 0;
 }
 int clock_counters(ClockCounters& call) {
   call.gpu = ticks();
-  call.cpu = clock_of(CLOCK_MONOTONIC_RAW);
-  call.system = clock_of(CLOCK_BOOTTIME);
+  call.cpu = nanoseconds(CLOCK_MONOTONIC_RAW);
+  call.system = nanoseconds(CLOCK_BOOTTIME);
   call.system_frequency = 1000000000;
   return 0;
 }
@@ -105,7 +98,7 @@ constexpr Row kCalls[] = {
 
 int gpu_of(u32 id) { return id - kFirstGpu < static_cast<u32>(device_count()) ? static_cast<int>(id - kFirstGpu) : -1; }
 
-u64 ticks() { return clock_of(CLOCK_MONOTONIC) / 10; }
+u64 ticks() { return nanoseconds() / 10; }
 
 bool logging() {
   static const char* const text = std::getenv("CKLANG_KFD_LOG");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <cerrno>
-#include <ctime>
 #include <map>
 
+#include "core/clock.h"
 #include "core/immortal.h"
 #include "core/mutex.h"
 #include "kfd/calls.h"
@@ -35,12 +35,6 @@ struct Events {
   }
 };
 Events& events() { return immortal<Events>(); }
-
-u64 milliseconds() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<u64>(time.tv_sec) * 1000 + static_cast<u64>(time.tv_nsec) / 1000000;
-}
 
 /// Calls `act` with an event; an error if there is none of this number.
 template <class Act>

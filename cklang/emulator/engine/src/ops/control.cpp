@@ -4,6 +4,7 @@
 // complete at once, so waits have nothing to wait for.
 #include <ctime>
 
+#include "core/clock.h"
 #include "core/fault.h"
 #include "hip/hostcall.h"
 #include "ops/control.h"
@@ -74,7 +75,7 @@ void sleep(Wave& w, const Code&) {
 }
 void no_operation(Wave&, const Code&) {}
 
-/// Of all messages only interrupts of the host mean something: m0 has the number of an event.
+/// The one message that means something here interrupts the host: m0 has the number of an event.
 void send_message(Wave& w, const Code& c) {
   if ((c.offset & 0xf) == 1) interrupt_host(w.s[kM0] & 0xffffff);
 }
@@ -207,9 +208,7 @@ constexpr HandlerRow kControlRows[] = {
 
 u64 nanoseconds(const Wave& w) {
   if (w.counters->ticks != nullptr) return *w.counters->ticks;
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<u64>(now.tv_sec) * 1000000000 + static_cast<u64>(now.tv_nsec);
+  return nanoseconds();
 }
 
 HandlerRows control_handlers() { return kControlRows; }

@@ -27,10 +27,7 @@ struct Recordings {
 /// These on a page that other processes map.
 class SharedEvent {
  public:
-  explicit SharedEvent(int file) : file_(file) {
-    void* memory = mmap(nullptr, sizeof(Recordings), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory != MAP_FAILED) page_ = static_cast<Recordings*>(memory);
-  }
+  explicit SharedEvent(int file) : file_(file), page_(static_cast<Recordings*>(map_shared(file, sizeof(Recordings)))) {}
   SharedEvent(SharedEvent&& other)
       : file_(std::exchange(other.file_, -1)), page_(std::exchange(other.page_, nullptr)) {}
   ~SharedEvent() {
@@ -50,7 +47,7 @@ class SharedEvent {
 
  private:
   int file_;
-  Recordings* page_ = nullptr;
+  Recordings* page_;  // null if it could not be mapped
 };
 
 /// What a hipEvent_t points to.
@@ -79,9 +76,7 @@ hipError_t create_event(void** handle, u32 flags) {
   if ((flags & kInterprocess) != 0 && (flags & kDisableTiming) == 0) return hipErrorInvalidValue;
   Ref<SharedEvent> shared;
   if ((flags & kInterprocess) != 0) {
-    const int file = memfd_create("cklang-event", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, sizeof(Recordings)) != 0) return hipErrorOutOfMemory;
-    shared = Ref<SharedEvent>::make(file);
+    shared = Ref<SharedEvent>::make(create_file("cklang-event", sizeof(Recordings)));
     if (!shared->mapped()) return hipErrorOutOfMemory;
   }
   return add_event(handle, flags, shared);

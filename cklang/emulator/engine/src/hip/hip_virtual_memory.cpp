@@ -160,8 +160,8 @@ hipError_t create(void** handle, size_t size, const Properties* wanted, u64 flag
   if (wanted->kind != kPinned || wanted->location.kind != kDeviceLocation) return hipErrorInvalidValue;
   if (!is_device(wanted->location.number)) return hipErrorInvalidDevice;
   if (size > device(wanted->location.number)->spec->memory_bytes) return hipErrorOutOfMemory;
-  const int file = memfd_create("hip", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return hipErrorOutOfMemory;
+  const int file = create_file("hip", size);
+  if (file < 0) return hipErrorOutOfMemory;
   return add_handle(handle, Ref<Physical>::make(file, size, *wanted));
 }
 

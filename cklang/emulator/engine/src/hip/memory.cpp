@@ -123,9 +123,9 @@ bool all_zero(const u8* bytes, size_t count) { return bytes[0] == 0 && std::memc
 
 /// A file without a name with the contents of memory; -1 if there is no room. Pages of zeros take none.
 int file_of(const u8* memory, size_t bytes) {
-  const int file = memfd_create("cklang-memory", MFD_CLOEXEC);
+  const int file = create_file("cklang-memory", bytes);
   if (file < 0) return -1;
-  bool fine = ftruncate(file, static_cast<off_t>(bytes)) == 0;
+  bool fine = true;
   for (size_t at = 0; fine && at < bytes; at += kPage) {
     if (all_zero(memory + at, kPage)) continue;
     fine = pwrite(file, memory + at, kPage, static_cast<off_t>(at)) == static_cast<ssize_t>(kPage);

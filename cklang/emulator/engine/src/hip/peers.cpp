@@ -53,10 +53,7 @@ struct Circle {
 };
 Circle& circle() { return immortal<Circle>(); }
 
-Page* map_page(int file) {
-  void* memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return memory != MAP_FAILED ? static_cast<Page*>(memory) : nullptr;
-}
+Page* map_page(int file) { return static_cast<Page*>(map_shared(file, sizeof(Page))); }
 
 void note_ending(int status, void*) {
   Page* page = circle().page;
@@ -75,15 +72,20 @@ void forget_page() {
 Page* open_page() {
   if (circle().page != nullptr) return circle().page;
   static bool first = true;
-  const int file = memfd_create("cklang-peer", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, sizeof(Page)) != 0) return nullptr;
+  const int file = create_file("cklang-peer", sizeof(Page));
+  if (file < 0) return nullptr;
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   Page* page = fcntl(file, F_SETLK, &lock) == 0 ? map_page(file) : nullptr;
-  if (page == nullptr) return nullptr;
-  if (first) on_exit(note_ending, nullptr);
-  if (first) pthread_atfork(nullptr, nullptr, forget_page);
-  first = false;
+  if (page == nullptr) {
+    close(file);
+    return nullptr;
+  }
+  if (first) {
+    on_exit(note_ending, nullptr);
+    pthread_atfork(nullptr, nullptr, forget_page);
+    first = false;
+  }
   circle().page = page;
   circle().own = address_of_file(file);
   count_progress_in(&page->progress);
@@ -146,6 +148,17 @@ u64 progress_of_all() {
 }
 
 }  // namespace
+
+int create_file(const char* name, u64 bytes) {
+  const int file = memfd_create(name, MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) == 0) return file;
+  close(file);
+  return -1;
+}
+void* map_shared(int file, u64 bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return memory != MAP_FAILED ? memory : nullptr;
+}
 
 u64 inode_of(int file) {
   struct statx status;  // fstat is in no shared library of older systems

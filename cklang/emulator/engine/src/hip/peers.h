@@ -14,6 +14,10 @@ struct FileAddress {
   i32 process = 0, number = -1;
   u64 inode = 0;
 };
+/// A file without a name, of so many zeros; -1 if there can be none.
+int create_file(const char* name, u64 bytes);
+/// Its first bytes in memory, which all processes that map them share; null if there is no room.
+void* map_shared(int file, u64 bytes);
 u64 inode_of(int file);
 /// The address of a file of this process.
 FileAddress address_of_file(int file);

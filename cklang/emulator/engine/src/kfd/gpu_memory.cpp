@@ -5,13 +5,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <map>
 
 #include "core/immortal.h"
+#include "hip/peers.h"
 #include "kfd/calls.h"
 #include "kfd/kfd.h"
 
@@ -28,7 +27,7 @@ u64 padded(u64 size, u64 to) { return (size + to - 1) / to * to; }
 
 struct Memory {
   Mutex lock;
-  int fd = -1;
+  const int fd = create_file("kfd", kFileBytes);
   u64* doorbells = nullptr;       // of all GPUs
   u64 next = kFirstBuffer;        // offset that no buffer had
   u64 last = 0;                   // handle
@@ -37,10 +36,7 @@ struct Memory {
   u64 used[kMostDevices] = {};    // bytes of each GPU
 
   Memory() {
-    fd = static_cast<int>(syscall(SYS_memfd_create, "kfd", 1u /* close on exec */));
-    if (fd < 0 || ftruncate(fd, static_cast<off_t>(kFileBytes)) != 0) return;
-    void* const page = mmap(nullptr, kDoorbellBytes * kMostDevices, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page != MAP_FAILED) doorbells = static_cast<u64*>(page);
+    if (fd >= 0) doorbells = static_cast<u64*>(map_shared(fd, kDoorbellBytes * kMostDevices));
   }
 };
 Memory& memory() { return immortal<Memory>(); }

@@ -46,7 +46,7 @@ hipError_t open_handle(void** pointer, const IpcHandle& handle, u32 flags) {
 }  // namespace
 
 IpcHandle handle_of(u32 kind, int file, const Device& gpu, u64 size, u64 offset) {
-  return {kind, gpu.place, address_of_file(file), own_page().number, own_page().inode, size, offset};
+  return {kind, gpu.place, address_of_file(file), own_page(), size, offset};
 }
 
 hipError_t open_handle(const char* call, u32 kind, const IpcHandle& handle, int& file) {
@@ -57,8 +57,7 @@ hipError_t open_handle(const char* call, u32 kind, const IpcHandle& handle, int&
                   "the processes see different GPUs: CKLANG_GPUS must be the same in both");
   file = open_file(handle.file);
   if (file < 0) return refuse(hipErrorMapFailed, call, "the process that shares it has ended or has freed it");
-  const FileAddress page{handle.file.process, handle.page_number, handle.page_inode};
-  const hipError_t error = add_peer(page);
+  const hipError_t error = add_peer(handle.page);
   if (error == hipSuccess) return error;
   close(file);
   return refuse(error, call, "the process that shares it has ended, or shares with too many");

@@ -14,9 +14,7 @@ constexpr u32 kMemoryHandle = 0x636b6d01, kEventHandle = 0x636b6501;
 struct IpcHandle {
   u32 kind;
   DevicePlace gpu;
-  FileAddress file;
-  i32 page_number;  // of the process, as its file
-  u64 page_inode;
+  FileAddress file, page;  // its file, and the page of the process
   u64 size, offset;
   u64 unused = 0;
 };

@@ -21,8 +21,6 @@ constexpr u64 kCountMask = 7;
 constexpr u64 kToStderr = 1;                 // in the first word of a printf message
 constexpr size_t kLongestMessage = 1 << 17;  // words
 
-constexpr size_t kSignalValue = 8, kSignalMailbox = 16, kSignalEvent = 24;  // in HSA's layout
-
 Interrupt g_interrupt = nullptr;
 
 }  // namespace
@@ -32,25 +30,27 @@ void interrupt_host(u32 event) {
   if (const Interrupt interrupt = __atomic_load_n(&g_interrupt, __ATOMIC_ACQUIRE)) interrupt(event);
 }
 
+void Signal::tell() const {
+  if (mailbox == 0) return;
+  __atomic_store_n(reinterpret_cast<u64*>(mailbox), event, __ATOMIC_RELEASE);
+  interrupt_host(event);
+}
+
 Hostcall::Hostcall(u64 foreign) : foreign_(reinterpret_cast<Buffer*>(foreign)) {}
 
 /// Rings the other runtime's doorbell.
 void Hostcall::wake_foreign() {
   const u64 ready = __atomic_load_n(&foreign_->ready, __ATOMIC_ACQUIRE);
   if (ready == 0 || __atomic_exchange_n(&woken_, ready, __ATOMIC_ACQ_REL) == ready) return;
-  u8* const signal = reinterpret_cast<u8*>(foreign_->doorbell);
-  __atomic_add_fetch(reinterpret_cast<u64*>(signal + kSignalValue), 1, __ATOMIC_ACQ_REL);
-  const u64 mailbox = load_as<u64>(signal + kSignalMailbox);
-  const u32 event = load_as<u32>(signal + kSignalEvent);
-  if (mailbox == 0) return;
-  __atomic_store_n(reinterpret_cast<u64*>(mailbox), event, __ATOMIC_RELEASE);
-  interrupt_host(event);
+  Signal& signal = *reinterpret_cast<Signal*>(foreign_->doorbell);
+  __atomic_add_fetch(&signal.value, 1, __ATOMIC_ACQ_REL);
+  signal.tell();
 }
 
 Hostcall::Hostcall() : payloads_(new Payload[kPackets]) {
   constexpr u64 first_use = kPackets;  // names are (use count, packet number) and never 0
   for (u32 n = 0; n < kPackets; ++n) packets_[n] = {n == 0 ? 0 : first_use | (n - 1), 0, 0, 0};
-  buffer_ = {packets_, payloads_.get(), reinterpret_cast<u64>(signal_), first_use | (kPackets - 1), 0, 1};
+  buffer_ = {packets_, payloads_.get(), reinterpret_cast<u64>(&signal_), first_use | (kPackets - 1), 0, 1};
 }
 
 u64 Hostcall::address() const { return reinterpret_cast<u64>(&buffer_); }

@@ -20,6 +20,18 @@ using Interrupt = void (*)(u32 event);
 void set_interrupt(Interrupt interrupt);
 void interrupt_host(u32 event);
 
+/// A signal in memory, in HSA's layout.
+struct Signal {
+  i64 kind, value;
+  u64 mailbox;
+  u32 event, pad;
+  u64 start, end, queue, reserved;
+
+  /// Interrupts the host for those who wait for a new value, if any do.
+  void tell() const;
+};
+static_assert(sizeof(Signal) == 64);
+
 class Hostcall {
  public:
   Hostcall();
@@ -68,7 +80,7 @@ class Hostcall {
   u64 woken_ = 0;  // what was ready when the other runtime was woken last
   Packet packets_[kPackets];
   std::unique_ptr<Payload[]> payloads_;
-  u64 signal_[16] = {};  // an amd_signal_t that wakes nobody
+  Signal signal_ = {};  // it wakes nobody
   u64 last_id_ = 0;
   bool muted_ = false;
   std::map<u64, std::vector<u64>> messages_;  // begun and not ended

@@ -10,6 +10,7 @@
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/thread.h"
+#include "hip/hostcall.h"
 #include "hip/module.h"
 #include "kfd/calls.h"
 #include "kfd/kfd.h"
@@ -45,9 +46,7 @@ void complete(u64 handle, u64 start) {
   signal.start = start;
   signal.end = ticks();
   __atomic_sub_fetch(&signal.value, 1, __ATOMIC_ACQ_REL);
-  if (signal.mailbox == 0) return;
-  __atomic_store_n(reinterpret_cast<u64*>(signal.mailbox), signal.event, __ATOMIC_RELEASE);
-  raise_event(signal.event);
+  signal.tell();
 }
 
 /// What the last launch that has failed has accessed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What AMD's kernel driver is called with (Linux, uapi/linux/kfd_ioctl.h), packets of queues and signals (HSA).
+// What AMD's kernel driver is called with (Linux, uapi/linux/kfd_ioctl.h), and packets of queues (HSA).
 #pragma once
 
 #include "core/base.h"
@@ -115,15 +115,6 @@ struct SaveArea {
   u32 event, pad;
 };
 enum QueueError : u64 { kWaveTrap = 1 << 1, kIllegalInstruction = 1 << 3, kPacketUnsupported = 1 << 19 };
-
-/// A signal in memory.
-struct Signal {
-  i64 kind, value;
-  u64 mailbox;
-  u32 event, pad;
-  u64 start, end, queue, reserved;
-};
-static_assert(sizeof(Signal) == 64);
 
 enum PacketType : u8 { kVendor = 0, kInvalid = 1, kDispatch = 2, kBarrierAnd = 3, kAgent = 4, kBarrierOr = 5 };
 enum VendorFormat : u8 { kCommands = 1, kBarrierValue = 2 };

@@ -237,7 +237,11 @@ class Machine {
   /// waited for: they may need what the forking thread holds (Python's interpreter lock).
   void before_fork() {
     lock_.lock();
-    do { forking_ = true; } while (running_ > host_work_count() && (done_.wait(lock_), true));
+    forking_ = true;
+    while (running_ > host_work_count()) {
+      done_.wait(lock_);
+      forking_ = true;  // a thread that came before has ended it
+    }
   }
   void after_fork_in_parent() {
     forking_ = false;

@@ -266,8 +266,10 @@ CKEMU_EXPORT hipError_t hipDeviceGetByPCIBusId(int* number, const char* text) {
   u32 domain = 0, bus = 0;
   if (number == nullptr || text == nullptr) return finish(hipErrorInvalidValue);
   if (std::sscanf(text, "%x:%x", &domain, &bus) != 2 || domain != 0) return finish(hipErrorInvalidValue);
-  for (*number = 0; *number < device_count(); ++*number) {
-    if (device(*number)->place.number + 1u == bus) return hipSuccess;
+  for (int n = 0; n < device_count(); ++n) {
+    if (device(n)->place.number + 1u != bus) continue;
+    *number = n;
+    return hipSuccess;
   }
   return finish(hipErrorInvalidValue);
 }

@@ -32,8 +32,8 @@ _DOUBLE = """
 """
 
 
-def properties(made: dict[str, str], node: int) -> dict[str, int]:
-    rows = made[f"{topology.NODES}/{node}/properties"].splitlines()
+def properties(texts: dict[str, str], node: int) -> dict[str, int]:
+    rows = texts[f"{topology.NODES}/{node}/properties"].splitlines()
     return {name: int(value) for name, _, value in (row.partition(" ") for row in rows)}
 
 
@@ -50,16 +50,16 @@ def test_a_node_has_the_facts_of_its_gpu(name: str) -> None:
 
 def test_all_nodes_are_linked_with_each_other() -> None:
     specs = [arch("gfx942"), arch("gfx942"), arch("gfx1100")]
-    made = topology.files(specs, cores=4, memory_bytes=1 << 30)
+    texts = topology.files(specs, cores=4, memory_bytes=1 << 30)
     kinds = {}
     for node in range(4):
-        assert properties(made, node)["io_links_count"] == 3
+        assert properties(texts, node)["io_links_count"] == 3
         for link in range(3):
-            text = made[f"{topology.NODES}/{node}/io_links/{link}/properties"]
+            text = texts[f"{topology.NODES}/{node}/io_links/{link}/properties"]
             facts = dict(line.split() for line in text.splitlines())
             kinds[int(facts["node_from"]), int(facts["node_to"])] = facts["type"]
     assert {pair for pair, kind in kinds.items() if kind == "11"} == {(1, 2), (2, 1)}
-    assert {properties(made, node)["drm_render_minor"] for node in (1, 2, 3)} == {128, 129, 130}
+    assert {properties(texts, node)["drm_render_minor"] for node in (1, 2, 3)} == {128, 129, 130}
 
 
 def test_a_gpu_that_is_none_is_refused() -> None:
@@ -79,19 +79,20 @@ def test_a_kernel_runs_from_a_queue(tmp_path: Path) -> None:
     file = tmp_path / "double.o"
     file.write_bytes(code)
     sections = sections_of(code)
-    (table,) = (each for each in sections if each.name == ".dynsym")
-    place = next(each.value for each in symbols_of(table, sections) if each.name.endswith(".kd"))
+    (table,) = (section for section in sections if section.name == ".dynsym")
+    symbols = symbols_of(table, sections)
+    offset = next(symbol.value for symbol in symbols if symbol.name.endswith(".kd"))
     environment = {**os.environ, **start.settings("gfx942")}
-    done = run_python(kernel_driver.__file__, file, place, env=environment)
+    done = run_python(kernel_driver.__file__, file, offset, env=environment)
     assert done.stdout == "1 1 1000 Invalid argument\nTrue\n"
 
 
 @pytest.fixture
 def root() -> Path:
-    found = sorted(cache_root().glob(f"rocm_libraries/*/root/{start.SYSTEM}/{start.RUNTIME}"))
-    if not found:
+    runtimes = sorted(cache_root().glob(f"rocm_libraries/*/root/{start.SYSTEM}/{start.RUNTIME}"))
+    if not runtimes:
         pytest.skip("AMD's runtime is missing: python benchmarks/rocm_libraries.py gets it")
-    return found[0].parents[3]
+    return runtimes[0].parents[3]
 
 
 AMDS = {

@@ -53,9 +53,9 @@ def load(code: bytes) -> int:
     base = allocate(1 << 20)
     start, size, count = (*struct.unpack_from("<Q", code, 32), *struct.unpack_from("<2H", code, 54))
     for entry in range(start, start + size * count, size):
-        kind, _, offset, place, _, length = struct.unpack_from("<2I4Q", code, entry)
+        kind, _, offset, address, _, length = struct.unpack_from("<2I4Q", code, entry)
         if kind == LOAD:
-            put(base + place, code[offset : offset + length])
+            put(base + address, code[offset : offset + length])
     return base
 
 
@@ -74,9 +74,9 @@ def run(kernel: int, arguments: bytes) -> None:
     body = struct.pack("<5H3I2I4Q", DIMS, 64, 1, 1, 0, 64, 1, 1, 0, 0, kernel, kernarg, 0, signal)
     put(ring + 2, body)
     put(ring, struct.pack("<H", DISPATCH))
-    page, place = queue[3] & ~8191, queue[3] & 8191
+    page, slot = queue[3] & ~8191, queue[3] & 8191
     with mmap.mmap(KFD, 8192, offset=page) as doorbells:
-        doorbells[place : place + 8] = struct.pack("<Q", 0)
+        doorbells[slot : slot + 8] = struct.pack("<Q", 0)
         waited = (ctypes.c_uint64 * 6)(0, 0, 0, 0, 0, event)
         result = call(0x0C, "Q4I", ctypes.addressof(waited), 1, 1, 60000, 9)[4]
     assert result == 0, "the kernel has not ended"

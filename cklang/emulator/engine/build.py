@@ -265,8 +265,8 @@ def _sources_stamp() -> str:
 
 def _without_files() -> str:
     units = (f"{name} {' '.join(patterns)}" for name, patterns in _JOINED.items())
-    facts = (_devices(), _gpus(), *_EVERY_FLAG, *_NEEDED_LIBRARIES, _version_script())
-    facts = (*facts, _driver_script())
+    exports = (_version_script(), _driver_script())
+    facts = (_devices(), _gpus(), *_EVERY_FLAG, *_NEEDED_LIBRARIES, *exports)
     return "\0".join((*facts, *units))
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from cklang import knobs
@@ -43,7 +44,7 @@ def gpus(text: str) -> tuple[ArchSpec, ...]:
 
 
 def settings(names: str | None) -> dict[str, str]:
-    """Return what the environment of a program says besides.
+    """Return the variables that a program gets besides its environment.
 
     Transfers are done by kernels, as the emulated GPUs have no engines of their own for them.
     """
@@ -92,12 +93,12 @@ def loader(system: Path, paths: Sequence[Path]) -> tuple[str, ...]:
 
 def _folder(specs: Sequence[ArchSpec]) -> Path:
     """Return the folder of the driver's files; it lies in the cache, by what is in it."""
-    made: Mapping[str, str] = topology.of_machine(specs)
-    key = hashlib.sha256("\0".join(map("\0".join, sorted(made.items()))).encode()).hexdigest()[:32]
+    texts = topology.of_machine(specs)
+    key = hashlib.sha256("\0".join(chain(*sorted(texts.items()))).encode()).hexdigest()[:32]
     folder = cache_root() / "kfd" / key
     if not folder.exists():
         fresh = folder.with_name(f"{key}.{os.getpid()}")
-        topology.write(made, fresh)
+        topology.write(texts, fresh)
         try:
             fresh.replace(folder)
         except OSError:  # another process was first

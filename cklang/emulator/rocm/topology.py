@@ -33,20 +33,20 @@ def files(specs: Sequence[ArchSpec], *, cores: int, memory_bytes: int) -> dict[s
 
     Example:
         >>> from cklang.arch import arch
-        >>> made = files([arch("gfx90a")], cores=8, memory_bytes=1 << 34)
-        >>> made[f"{NODES}/1/gpu_id"], "simd_count 440" in made[f"{NODES}/1/properties"]
+        >>> texts = files([arch("gfx90a")], cores=8, memory_bytes=1 << 34)
+        >>> texts[f"{NODES}/1/gpu_id"], "simd_count 440" in texts[f"{NODES}/1/properties"]
         ('1000\n', True)
     """
     topology = str(Path(NODES).parent)
-    made = {
+    texts = {
         "sys/module/amdgpu/initstate": "live\n",
         f"{topology}/generation_id": "1\n",
         f"{topology}/system_properties": _text(platform_oem=0, platform_id=0, platform_rev=0),
     }
     for number in range(len(specs) + 1):
         node = _cpu(specs, cores, memory_bytes) if number == 0 else _gpu(specs, number)
-        made |= {f"{NODES}/{number}/{name}": text for name, text in node.items()}
-    return made
+        texts |= {f"{NODES}/{number}/{name}": text for name, text in node.items()}
+    return texts
 
 
 def of_machine(specs: Sequence[ArchSpec]) -> dict[str, str]:
@@ -55,9 +55,9 @@ def of_machine(specs: Sequence[ArchSpec]) -> dict[str, str]:
     return files(specs, cores=os.cpu_count() or 1, memory_bytes=memory_bytes)
 
 
-def write(made: Mapping[str, str], folder: Path) -> None:
+def write(texts: Mapping[str, str], folder: Path) -> None:
     """Write files below ``folder``."""
-    for name, text in made.items():
+    for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -74,14 +74,14 @@ def _cpu(specs: Sequence[ArchSpec], cores: int, memory_bytes: int) -> dict[str, 
         io_links_count=len(links), p2p_links_count=0, cpu_core_id_base=0,
     )  # fmt: skip
     bank = _text(heap_type=0, size_in_bytes=memory_bytes, flags=0, width=64, mem_clk_max=0)
-    made = {"gpu_id": "0\n", "name": "\n", "properties": properties}
-    return made | {"mem_banks/0/properties": bank} | links
+    node = {"gpu_id": "0\n", "name": "\n", "properties": properties}
+    return node | {"mem_banks/0/properties": bank} | links
 
 
 def _gpu(specs: Sequence[ArchSpec], number: int) -> dict[str, str]:
     spec, links = specs[number - 1], dict(_links(specs, number))
     caches = [size for size in (spec.l2_bytes, spec.last_level_cache_bytes) if size]
-    made = {
+    node = {
         "gpu_id": f"{FIRST_GPU + number - 1}\n",
         "name": f"{spec.family}\n",
         "properties": _text(**_properties(specs, number, caches=len(caches), links=links)),
@@ -90,13 +90,13 @@ def _gpu(specs: Sequence[ArchSpec], number: int) -> dict[str, str]:
             width=spec.memory_bus_bits, mem_clk_max=int(spec.memory_clock_hz / 1e6),
         ),
     }  # fmt: skip
-    for place, size in enumerate(caches):
-        made[f"caches/{place}/properties"] = _text(
-            processor_id_low=_SIMD_ID_BASE, level=place + 2, size=size // 1024,
+    for index, size in enumerate(caches):
+        node[f"caches/{index}/properties"] = _text(
+            processor_id_low=_SIMD_ID_BASE, level=index + 2, size=size // 1024,
             cache_line_size=128, cache_lines_per_tag=1, association=16, latency=0,
             type=_CACHE_DATA_OF_GPU,
         )  # fmt: skip
-    return made | links
+    return node | links
 
 
 def _properties(
@@ -158,12 +158,12 @@ def _in_hive(spec: ArchSpec) -> bool:
 def _links(specs: Sequence[ArchSpec], number: int) -> Iterator[tuple[str, str]]:
     """Yield the files of the links of a node to all others."""
     others = (other for other in range(len(specs) + 1) if other != number)
-    for place, other in enumerate(others):
+    for index, other in enumerate(others):
         both = [specs[node - 1] for node in (number, other) if node]
         kind = _XGMI if len(both) == 2 and all(map(_in_hive, both)) else _PCI
         weight = _WEIGHTS[kind] * (len(both) if kind == _PCI else 1)
         yield (
-            f"io_links/{place}/properties",
+            f"io_links/{index}/properties",
             _text(
                 type=kind, version_major=0, version_minor=0, node_from=number, node_to=other,
                 weight=weight, min_latency=0, max_latency=0, min_bandwidth=0, max_bandwidth=0,

@@ -42,7 +42,8 @@ int map_memory(MapMemory& call);
 int unmap_memory(MapMemory& call);
 int available_memory(AvailableMemory& call);
 
-/// Offset in the device file of the words that GPUs write when they signal events, for who has no place of his own.
+/// Offset in the device file of the words that GPUs write when they signal events, for callers without a place of their
+/// own.
 constexpr u64 kEventPage = u64{1} << 30;
 /// Offset of a GPU's page of doorbells in the device file; each slot has 8 bytes.
 u64 doorbell_offset(int gpu, u32 slot);

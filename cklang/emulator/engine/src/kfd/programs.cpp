@@ -91,10 +91,10 @@ Ref<CodeObject> listed(u64 descriptor, const char* arch) {
   void* const runtime = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_NOLOAD);
   const auto* const loader =
       runtime != nullptr ? static_cast<const Loader*>(dlsym(runtime, "_amdgpu_r_debug")) : nullptr;
-  for (const LoadedObject* each = loader != nullptr ? loader->objects : nullptr; each != nullptr; each = each->next) {
-    if (descriptor < each->base || descriptor - each->base >= u64{1} << 32) continue;
+  for (const LoadedObject* one = loader != nullptr ? loader->objects : nullptr; one != nullptr; one = one->next) {
+    if (descriptor < one->base || descriptor - one->base >= u64{1} << 32) continue;
     Ref<CodeObject> code = Ref<CodeObject>::make();
-    if (read(*each, arch, *code) && descriptor - each->base < code->image_size()) return code;
+    if (read(*one, arch, *code) && descriptor - one->base < code->image_size()) return code;
   }
   return {};
 }

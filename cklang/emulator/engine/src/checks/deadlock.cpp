@@ -50,7 +50,7 @@ void describe_wave(const Wave& wave, const char* doing, Message& out) {
   const Program& program = *wave.program;
   AsmText text;
   disasm(program.family(), *code->inst, text);
-  out.add(wave.state == WaveState::Barrier ? " waits at a barrier" : doing);
+  out.add("%s", wave.state == WaveState::Barrier ? " waits at a barrier" : doing);
   out.add(", pc 0x%llx: %s", static_cast<unsigned long long>(code->pc - program.kernel().entry), text.c_str());
   SourceLine line;
   if (find_line(program.object(), code->pc, line)) out.add(" (%s:%u)", line.file.c_str(), line.line);

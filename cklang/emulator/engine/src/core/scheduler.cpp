@@ -124,7 +124,7 @@ class Scheduler {
   /// begin, one after the other, in the memory of one.
   struct Turn {
     std::unique_ptr<Workgroup> group;
-    Numbers numbers;     // to begin
+    Numbers numbers{};   // to begin
     bool first = false;  // the workgroup has had no slice before
   };
   /// The next turn, without a workgroup when there is nothing left to do. Called locked.

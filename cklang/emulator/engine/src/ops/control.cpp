@@ -2,8 +2,6 @@
 //
 // Branches, calls, waits, barriers, hardware registers and the end of a program. Memory operations
 // complete at once, so waits have nothing to wait for.
-#include <ctime>
-
 #include "core/clock.h"
 #include "core/fault.h"
 #include "hip/hostcall.h"

@@ -308,6 +308,9 @@ static void order_by_event()
         hipIpcEventHandle_t handle;
         OK(hipIpcGetEventHandle(&handle, event))
         wait_for<<<1, 1, 0, stream>>>(&mine->count, 7u);
+        usleep(20000);
+        hipIpcMemHandle_t again; // a further handle does not wait for the kernel
+        OK(hipIpcGetMemHandle(&again, mine))
         for(int rank = 1; rank < ranks; ++rank)
             put<<<1, 1, 0, stream>>>(&all.of[rank]->begun[0][0], 11u);
         OK(hipEventRecord(event, stream))

@@ -220,6 +220,7 @@ hipError_t release(void* pointer) {
 }
 
 hipError_t share(const void* pointer, Allocation& shared) {
+  if (find_allocation(pointer, shared) && shared.file >= 0 && shared.openings == 0) return hipSuccess;
   hipError_t error = hipSuccess;
   run_alone([&] {
     const Guard guard(registry().lock);

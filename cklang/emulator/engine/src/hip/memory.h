@@ -33,7 +33,7 @@ hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags = 0)
 hipError_t release(void* pointer);
 
 /// Lets other processes map the allocation that holds `pointer`, at the address that it has; `shared` tells which file
-/// they map. No kernel and no copy runs meanwhile.
+/// they map. No kernel and no copy runs while its pages become the file's.
 hipError_t share(const void* pointer, Allocation& shared);
 /// Maps memory of another process, whose file becomes the allocation's, or finds it if it is mapped already.
 hipError_t attach(void** pointer, int file, size_t size);
